@@ -104,7 +104,7 @@ def open_shared_table(
             lambda: merge_schema(spark, target, fields, pipeline=pipeline, widen=target.merge_schema),
             "adding columns",
         )
-    return open_table(spark, target, fields, extra_columns=True)
+    return open_table(spark, target, fields, extra_columns="unused")
 
 
 def _refuse_unfit(
@@ -120,7 +120,7 @@ def _refuse_unfit(
     refuse_clustering(target, found.clustered_by)
     present = [f for f in fields if f.name in found.schema.names or f.name in wanted.key]
     if not target.merge_schema:
-        refuse_schema_mismatch(target, found.schema, present, extra_columns=True)
+        refuse_schema_mismatch(target, found.schema, present, extra_columns="unused")
     for f in found.schema.fields:
         if f.name not in wanted.key and not f.nullable:
             raise TableError(

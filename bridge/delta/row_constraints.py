@@ -20,13 +20,13 @@ from pyspark.sql import types as T
 
 from bridge.schema import RowConstraint, quote
 
-__all__ = ["NULL_FOLDER", "row_constraints"]
+__all__ = ["GENERATED", "NULL_FOLDER", "row_constraints"]
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 """Spark takes this text for NULL, too."""
 
 _CHECK = "delta.constraints."
-_GENERATED = "delta.generationExpression"
+GENERATED = "delta.generationExpression"
 _TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 _LENGTH = re.compile(r"(?:var)?char\((\d+)\)", re.IGNORECASE)
 
@@ -58,8 +58,8 @@ def _of_column(column: T.StructField, marks: Mapping[str, Any]) -> Iterator[RowC
         yield RowConstraint(
             longest, f"column {name!r} is {length[0].upper()} in the table, and the value is longer"
         )
-    if _GENERATED in marks:
-        expression = str(marks[_GENERATED])
+    if GENERATED in marks:
+        expression = str(marks[GENERATED])
         reason = f"column {name!r} is GENERATED ALWAYS AS ({expression}) in the table, and the row has another value"
         yield RowConstraint(f"{value} <=> ({expression})", reason)
 

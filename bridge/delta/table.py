@@ -26,6 +26,7 @@ from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
     OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
+    ExtraColumns,
     is_on,
     new_properties,
     refuse_clustering,
@@ -188,14 +189,14 @@ def open_table(
     target: DeltaTarget,
     fields: Sequence[T.StructField],
     *,
-    extra_columns: bool = False,
+    extra_columns: ExtraColumns = "refused",
     feed: bool = True,
 ) -> Table:
     """Open an existing table and check that it has all `fields`, with the same types, nullable or not.
 
-    `extra_columns`: the table may have more columns than `fields` (publish; an ingest would leave them null).
-    `feed`: its change data feed must be on. Raises TableError that names the differences and the way out,
-    DefinitionError for column names and session settings with which rows would be lost or refused.
+    `extra_columns`: whether the table may have more columns than `fields`. `feed`: its change data feed must be on.
+    Raises TableError that names the differences and the way out, DefinitionError for column names and session settings
+    with which rows would be lost or refused.
     """
     # It makes `spark` the active session of this thread, which Delta asks for when a checkpoint is read.
     spark.createDataFrame([], T.StructType([]))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
+from bridge.delta.row_constraints import GENERATED
 from bridge.errors import DefinitionError, TableError
 from bridge.schema import quote
 
@@ -15,6 +18,7 @@ __all__ = [
     "CHANGE_FEED_PROPERTY",
     "OWN_COLUMNS_PREFIX",
     "PIPELINE_PROPERTY",
+    "ExtraColumns",
     "belongs_to",
     "is_on",
     "new_properties",
@@ -27,6 +31,10 @@ __all__ = [
     "sql_name",
 ]
 
+ExtraColumns = Literal["refused", "unused", "inserted as null"]
+"""What the columns of a table are that a definition lacks: refused; of no use to a reader; or of a user, who must
+expect null in the rows that an ingest inserts, so that NOT NULL is refused."""
+
 PIPELINE_PROPERTY = "bridge.pipeline"
 """Table property that names the pipeline which ingests into the table."""
 
@@ -34,6 +42,7 @@ OWN_COLUMNS_PREFIX = "bridge.merge-columns."
 """Prefix of the table properties that name the own columns of a pipeline (see `column_owners`)."""
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
+_log = logging.getLogger("bridge.delta")
 _VECTORS = "delta.enableDeletionVectors"
 _MAPPING = "delta.columnMapping.mode"
 _APPEND_ONLY = "delta.appendOnly"
@@ -173,22 +182,36 @@ def refuse_hidden_loss(spark: SparkSession) -> None:
 
 
 def refuse_schema_mismatch(
-    target: DeltaTarget, present: T.StructType, fields: Sequence[T.StructField], extra_columns: bool
+    target: DeltaTarget, present: T.StructType, fields: Sequence[T.StructField], extra_columns: ExtraColumns
 ) -> None:
-    """Raise TableError that names every column of the definition that the table lacks or has with another type.
+    """Raise TableError that names every column of the definition that the table lacks or has with another type, and the
+    columns that the definition lacks where they are not legal.
 
-    Nullability is ignored. `extra_columns`: the table may have columns that the definition lacks.
+    Nullability of the definition's columns is ignored.
     """
     actual = {f.name: f.dataType.simpleString() for f in present.fields}
     wanted = {f.name: f.dataType.simpleString() for f in fields}
+    extra = [f for f in present.fields if f.name not in wanted]
     problems = [f"  missing: {quote(n)} {t}" for n, t in wanted.items() if n not in actual]
     problems += [
         f"  other type: {quote(n)} is {actual[n]}, wanted {t}"
         for n, t in wanted.items()
         if actual.get(n, t) != t
     ]
-    if not extra_columns:
-        problems += [f"  not in the definition: {quote(n)} {t}" for n, t in actual.items() if n not in wanted]
+    if extra_columns == "refused":
+        problems += [f"  not in the definition: {quote(f.name)} {actual[f.name]}" for f in extra]
+    elif extra_columns == "inserted as null":
+        problems += [
+            f"  not in the definition, and NOT NULL: {quote(f.name)} {actual[f.name]}"
+            for f in extra
+            if not f.nullable and GENERATED not in (f.metadata or {})
+        ]
+        if extra and not problems:
+            _log.warning(
+                "table %s has columns that the definition lacks: %s; they stay as they are in rows that are updated, "
+                "and are null in rows that are inserted",
+                *(target, ", ".join(quote(f.name) for f in extra)),
+            )
     if problems:
         raise TableError(
             f"table {target} does not fit the definition:\n"

@@ -87,7 +87,7 @@ def test_commits_without_row_changes_give_nothing(table: Table) -> None:
 
 
 def test_only_the_definitions_columns_are_read(spark: SparkSession, table: Table) -> None:
-    narrow = open_table(spark, table.target, table.fields[1:], extra_columns=True)
+    narrow = open_table(spark, table.target, table.fields[1:], extra_columns="unused")
     assert (
         change_feed.changes(narrow, 2, 2).columns
         == change_feed.snapshot(narrow, 2).columns

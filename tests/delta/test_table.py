@@ -151,7 +151,7 @@ def test_missing_other_and_extra_columns_are_all_named(spark: SparkSession, fold
 
 
 def test_extra_columns_are_accepted_on_request(spark: SparkSession, folder: Path) -> None:
-    table = open_table(spark, target(folder), FIELDS[:1], extra_columns=True)
+    table = open_table(spark, target(folder), FIELDS[:1], extra_columns="unused")
     assert table.columns == ("id",)
 
 

@@ -25,7 +25,7 @@ def with_added_columns(
     document, in the table's order. Raises TableError when a column of the DDL is missing or has another type, naming
     it, and for an added column of a type that Flink does not have.
     """
-    refuse_schema_mismatch(table.target, present, table.fields, True)
+    refuse_schema_mismatch(table.target, present, table.fields, "unused")
     if not definition.publish.carry:
         return topic, table
     added = [f for f in present.fields if f.name not in topic.schema.names]

@@ -57,7 +57,8 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
-    is opened as `column_owners.open_shared_table` does.
+    is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
+    updated, and is null in rows that are inserted; a warning names it.
     """
     fields = table_fields(spark, definition.topic.schema)
     if definition.delta.merge_columns:
@@ -73,7 +74,9 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
             spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
         )
     return claim(
-        open_table(spark, definition.delta, fields), definition.name, appends=definition.topic.appends
+        open_table(spark, definition.delta, fields, extra_columns="inserted as null"),
+        definition.name,
+        appends=definition.topic.appends,
     )
 
 
@@ -92,7 +95,7 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
-    return open_table(spark, definition.delta, fields, extra_columns=True)
+    return open_table(spark, definition.delta, fields, extra_columns="unused")
 
 
 def publish_warnings(topic: Topic) -> list[str]:
@@ -120,7 +123,7 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
 def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to read it. It must have every column of the definition, and may have more."""
     fields = table_fields(spark, definition.topic.schema)
-    return open_table(spark, definition.delta, fields, extra_columns=True, feed=False)
+    return open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
 
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:

@@ -224,7 +224,7 @@ def open_sources(
                 opened[source.name] = table, version
         else:
             fields = table_fields(spark, declared.ddl.schema)
-            table = open_table(spark, state.source_target(declared), fields, extra_columns=True)
+            table = open_table(spark, state.source_target(declared), fields, extra_columns="unused")
             version = change_feed.latest_version(table)
         tables[source.name], versions[source.name] = table, version
         appends[source.name] = _appends(declared.topic)

@@ -136,7 +136,7 @@ def test_a_row_is_sent_once_with_the_columns_of_all(
     assert resync(spark, publish["wide"]).updated == 1
     assert [row for row in sent(script) if row[0] == 3][-1] == (3, "cyd", None, None)
 
-    table = open_table(spark, publish["wide"].delta, [], extra_columns=True)
+    table = open_table(spark, publish["wide"].delta, [], extra_columns="unused")
     batches = [last_batch(table, f"script.{name}") for name in ("wide", "wide-2")]
     monkeypatch.setattr(run_state, "PROGRESS_MS", 0)
     assert script.run().rounds == 1
