@@ -15,7 +15,7 @@ from bridge.sql.accumulators import KEPT, Accumulator, Averages
 from bridge.sql.aggregates import Aggregate, aggregate_call
 from bridge.sql.expressions import type_of
 from bridge.sql.tree import spark_text
-from bridge.sql.type_rules import INTEGERS
+from bridge.expressions.type_rules import INTEGERS
 
 __all__ = ["plan_averages"]
 

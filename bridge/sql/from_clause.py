@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from bridge.ddl.precision import cut, loses_digits
+from bridge.expressions.precision import cut, loses_digits
 from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.analysis import Analyse, Environment
 from bridge.sql.catalogue import View

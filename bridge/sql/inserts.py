@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bridge.ddl.precision import cuts
+from bridge.expressions.precision import cuts
 from bridge.ddl.tokens import Source
 from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
 from bridge.sql.analysis import Analysed, Environment

@@ -16,7 +16,7 @@ from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Item, Scope
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import compare_exactly
+from bridge.expressions.type_rules import compare_exactly
 from bridge.sql.window import Window
 from bridge.sql.window import joined as joined_windows
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from bridge.ddl.precision import loses_digits
+from bridge.expressions.precision import loses_digits
 from bridge.ddl.tokens import Token
 from bridge.definition import Run
 from bridge.schema import DataType

@@ -16,7 +16,7 @@ from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.scope import Scope
 from bridge.sql.select import analyse_select
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import common
+from bridge.expressions.type_rules import common
 from bridge.sql.window import check_distinct, united
 
 __all__ = ["analyse"]
