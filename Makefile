@@ -22,7 +22,7 @@ bench bench-full bench-sql: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -66,6 +66,9 @@ bench: $(READY) ## Time an ingest beside Delta's recipe and Flink, under 20 minu
 
 bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the benchmarks run them, too
 	$(BIN)/python -m benchmarks.flink
+
+flink-vectors: $(READY) ## Ask Flink for the values of functions, operators and casts; they become data of the tests
+	$(BIN)/python -m benchmarks.flink_vectors
 
 bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts); a page of each
 	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \

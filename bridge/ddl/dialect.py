@@ -20,8 +20,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from bridge.ddl.cursor import Cursor
-from bridge.expressions.precision import spelled
 from bridge.ddl.types import parse_type
+from bridge.expressions.precision import spelled
 from bridge.schema import ScalarType
 
 __all__ = ["Flink", "Respelled", "parse_tree", "respell"]

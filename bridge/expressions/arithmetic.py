@@ -1,7 +1,7 @@
 """Flink's arithmetic in Spark: integers wrap, doubles divide by zero, a DECIMAL that does not fit is NULL.
 
-Spark's ANSI mode raises an error in each of these cases. Sources: Java's operators, which Flink's generated code uses, and
-DecimalDataUtils for DECIMAL.
+Spark's ANSI mode raises an error in each of these cases. Sources: Java's operators, which Flink's generated code uses,
+and DecimalDataUtils for DECIMAL.
 """
 
 from __future__ import annotations
@@ -76,8 +76,10 @@ def _integers(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr
         return spark("IF(@1 = -1, @2, @0 DIV @1)", left, right, negative(left, ScalarType("BIGINT")))
     if name != "BIGINT":
         return wrapped(spark(f"CAST(@0 AS BIGINT) {sign} @1", left, right), name)
-    exact = f"CAST(@0 AS {_WIDE}) {sign} CAST(@1 AS {_WIDE})" if sign != "*" else (
-        "CAST(@0 AS DECIMAL(19, 0)) * CAST(@1 AS DECIMAL(19, 0))"
+    exact = (
+        f"CAST(@0 AS {_WIDE}) {sign} CAST(@1 AS {_WIDE})"
+        if sign != "*"
+        else ("CAST(@0 AS DECIMAL(19, 0)) * CAST(@1 AS DECIMAL(19, 0))")
     )
     modulo = f"CAST(PMOD({exact} + {_TWO_63}, {_TWO_64}) - {_TWO_63} AS BIGINT)"
     return spark(f"COALESCE({_TRY[sign]}(CAST(@0 AS BIGINT), CAST(@1 AS BIGINT)), {modulo})", left, right)
@@ -99,7 +101,9 @@ def _doubles(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
     if isinstance(constant, exp.Literal) and not constant.is_string and float(constant.this):
         return spark(f"@0 {sign} @1", left, right)
     if sign == "%":
-        return spark(f"CASE WHEN @1 = 0 AND @0 IS NOT NULL THEN CAST({_NAN} AS {name}) ELSE @0 % @1 END", left, right)
+        return spark(
+            f"CASE WHEN @1 = 0 AND @0 IS NOT NULL THEN CAST({_NAN} AS {name}) ELSE @0 % @1 END", left, right
+        )
     at_zero = (
         f"CASE WHEN ISNAN(@0) OR @0 = 0 THEN {_NAN} WHEN (@0 > 0) = (CAST(@1 AS STRING) = '0.0') THEN {_INFINITY} "
         f"WHEN @0 IS NOT NULL THEN -{_INFINITY} END"

@@ -11,7 +11,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal
 from bridge.schema import DataType
 
-__all__ = ["Call", "Entries"]
+__all__ = ["Build", "Call", "Entries"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Call:
             raise Refusal(f"{what} of {self.name} must be a constant") from None
 
 
-Entries = Mapping[str, "str | Mapping[int, str] | Callable[[Call], exp.Expr]"]
+Build = Callable[[Call], exp.Expr]
+Entries = Mapping[str, "str | Mapping[int, str] | Build"]
 """By the name of the function: a text in which `@0` is the first argument, such a text for each number of arguments, or
 what builds the expression."""

@@ -1,7 +1,7 @@
 """Flink's CAST and TRY_CAST in Spark.
 
-Integers and times are cut, doubles become the nearest integer that there is, a number that no DECIMAL holds is NULL, and a text
-that is no value is an error, NULL for TRY_CAST. Source: CastRules of Flink's planner, asked by `make flink-vectors`.
+Integers and times are cut, doubles become the nearest integer that there is, a number that no DECIMAL holds is NULL,
+and a text that is no value is an error, NULL for TRY_CAST. Source: Flink's planner, asked by `make flink-vectors`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
     wanted = written(node.to)
     if given is None and isinstance(wanted, ScalarType) and wanted.name in _TEXTS:
         return _sized(spark("CAST(@0 AS STRING)", node.this), wanted), wanted
-    if given is None or given == NULL or not isinstance(wanted, ScalarType) or given == wanted:
+    if given is None or given in (NULL, wanted) or not isinstance(wanted, ScalarType):
         return cut(node, wanted), wanted
     trying = bool(node.args.get("safe"))
     if isinstance(given, ScalarType):
@@ -81,10 +81,14 @@ def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: b
         return spark("CAST(@0 AS BINARY)", value) if given.name in (*_TEXTS, *_BYTES) else None
     if wanted.name == "BOOLEAN":
         if given.name in _TEXTS:
-            otherwise = "" if trying else f"WHEN @0 IS NOT NULL THEN {failed('a text that is no BOOLEAN', 'BOOLEAN')}"
+            otherwise = (
+                "" if trying else f"WHEN @0 IS NOT NULL THEN {failed('a text that is no BOOLEAN', 'BOOLEAN')}"
+            )
             tests = f"WHEN LOWER(@0) IN {_TRUE} THEN TRUE WHEN LOWER(@0) IN {_FALSE} THEN FALSE"
             return spark(f"CASE {tests} {otherwise} END", value)
-        return spark("@0 <> 0", value) if given.name in NUMERIC else value if given.name == "BOOLEAN" else None
+        return (
+            spark("@0 <> 0", value) if given.name in NUMERIC else value if given.name == "BOOLEAN" else None
+        )
     if wanted.name in NUMERIC:
         return _number(value, given, wanted, trying)
     return _time(value, given, wanted, trying)
@@ -107,7 +111,9 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
         whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)(?=[.]?[0-9])([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
         return spark(attempt.replace("@0", f"IF(CONTAINS(@0, '.'), {whole}, @0)"), value)
     if name == "BOOLEAN":
-        return spark(plain if wanted.name != "DECIMAL" else f"CAST(CAST(@0 AS INT) AS {wanted.spark()})", value)
+        return spark(
+            plain if wanted.name != "DECIMAL" else f"CAST(CAST(@0 AS INT) AS {wanted.spark()})", value
+        )
     if name not in NUMERIC:
         return None
     if wanted.name in ("FLOAT", "DOUBLE"):
@@ -130,7 +136,11 @@ def _cut_float(value: exp.Expr, name: str) -> exp.Expr:
     """Java's narrowing: NaN is 0, what is too large the largest; of a BYTE and SHORT the lowest bits of that INT."""
     if name in ("TINYINT", "SMALLINT"):
         return wrapped(spark("CAST(@0 AS BIGINT)", _cut_float(value, "INT")), name)
-    least, most = ("-2147483648", "2147483647") if name == "INT" else ("-9223372036854775807L - 1L", "9223372036854775807L")
+    least, most = (
+        ("-2147483648", "2147483647")
+        if name == "INT"
+        else ("-9223372036854775807L - 1L", "9223372036854775807L")
+    )
     return spark(
         f"CASE WHEN ISNAN(@0) THEN 0 WHEN @0 >= DOUBLE({most}) THEN {most} WHEN @0 <= DOUBLE({least}) THEN {least} "
         f"ELSE CAST(@0 AS {name}) END",
@@ -167,7 +177,6 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
         return spark(DAY_OF_TIME, value)
 
     return cut(spark(f"CAST(@0 AS {wanted.spark()})", value), wanted)
-
 
 
 def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:

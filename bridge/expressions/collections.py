@@ -28,7 +28,9 @@ def _slice(call: Call) -> exp.Expr:
     if len(call.arguments) == 2:
         return spark(f"SLICE(@0, {_FIRST}, SIZE(@0))", *call.arguments)
     length = f"({_LAST}) - ({_FIRST}) + 1"
-    return spark(f"SLICE(@0, {_FIRST}, GREATEST({length}, 0) + IF({length} IS NULL, NULL, 0))", *call.arguments)
+    return spark(
+        f"SLICE(@0, {_FIRST}, GREATEST({length}, 0) + IF({length} IS NULL, NULL, 0))", *call.arguments
+    )
 
 
 def _sorted(call: Call) -> exp.Expr:

@@ -1,24 +1,17 @@
 """What each of Flink's functions is in Spark, where it is not the function of the same name.
 
-An entry is a text in which `@0` is the first argument, a text for each number of arguments, or builds the expression from
-the call. `make flink-vectors` asks Flink for the values; `tests/expressions` compares them.
+An entry is a text in which `@0` is the first argument, a text for each number of arguments, or builds the expression
+from the call. `make flink-vectors` asks Flink for the values; `tests/expressions` compares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from sqlglot import exp
-
 from bridge.expressions import collections, json, numbers, texts, times
-from bridge.expressions.call import Call
-from bridge.expressions.numbers import modulo_type, rounded_type
+from bridge.expressions.call import Entries
 
-__all__ = ["ENTRIES", "Build", "Call", "modulo_type", "rounded_type"]
+__all__ = ["ENTRIES"]
 
-Build = Callable[[Call], exp.Expr]
-ENTRIES: dict[str, str | dict[int, str] | Build] = {
+ENTRIES: Entries = {
     **texts.ENTRIES,
     **numbers.ENTRIES,
     **times.ENTRIES,

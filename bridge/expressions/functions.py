@@ -5,11 +5,13 @@ A function without an entry in `entries` is Spark's of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from bridge.expressions.entries import ENTRIES, Call, modulo_type, rounded_type
+from bridge.expressions.call import Call
+from bridge.expressions.entries import ENTRIES
+from bridge.expressions.numbers import modulo_type, rounded_type
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, Signature, signature_of
 from bridge.expressions.template import spark
@@ -37,7 +39,7 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
         made: exp.Expr = node
     elif isinstance(entry, str):
         made = spark(entry, *call.arguments)
-    elif isinstance(entry, dict):
+    elif isinstance(entry, Mapping):
         made = spark(entry[len(types)], *call.arguments)
     else:
         made = entry(call)

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from bridge.expressions.call import Call, Entries
+from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 
@@ -16,7 +16,7 @@ _PATH = re.compile(r"\$(\.[A-Za-z_]\w*|\[\d+\]|\['[^'\\\]]+'\])*")
 _IS_NESTED = "SCHEMA_OF_VARIANT(TRY_VARIANT_GET(TRY_PARSE_JSON(@0), @1)) RLIKE '^(OBJECT|ARRAY)'"
 
 
-def _call(text: str) -> object:
+def _call(text: str) -> Build:
     def build(call: Call) -> exp.Expr:
         return spark(text, call.arguments[0], exp.Literal.string(_path(call)))
 
@@ -28,8 +28,8 @@ def _path(call: Call) -> str:
     path = re.sub(r"^\s*(lax|strict)\s+", "", text or "")
     if not _PATH.fullmatch(path):
         raise Refusal(
-            f"the path of {call.name} must be a constant of names and positions, such as '$.a.b[0]'; wildcards and filters "
-            "are not supported"
+            f"the path of {call.name} must be a constant of names and positions, such as '$.a.b[0]'; wildcards and "
+            "filters are not supported"
         )
     return path
 

@@ -18,7 +18,6 @@ from bridge.schema import DataType, ScalarType
 __all__ = ["ENTRIES", "modulo_type", "rounded_type"]
 
 
-
 def rounded_type(call: Call) -> DataType | None:
     """Returns the type of ROUND and TRUNCATE."""
     type = call.types[0]
@@ -77,7 +76,9 @@ def _absolute(call: Call) -> exp.Expr:
 
 def _sign(call: Call) -> exp.Expr:
     type = call.types[0]
-    return spark(f"CAST(SIGN(@0) AS {type.spark() if isinstance(type, ScalarType) else 'DOUBLE'})", call.arguments[0])
+    return spark(
+        f"CAST(SIGN(@0) AS {type.spark() if isinstance(type, ScalarType) else 'DOUBLE'})", call.arguments[0]
+    )
 
 
 def _extreme(call: Call) -> exp.Expr:
@@ -87,7 +88,9 @@ def _extreme(call: Call) -> exp.Expr:
     nulls = " OR ".join(f"@{n} IS NULL" for n in range(len(call.arguments)))
     result = common(call.types)
     values = [
-        a if result is None or t == result or not isinstance(result, ScalarType) else spark(f"CAST(@0 AS {result.spark()})", a)
+        a
+        if result is None or t == result or not isinstance(result, ScalarType)
+        else spark(f"CAST(@0 AS {result.spark()})", a)
         for a, t in zip(call.arguments, call.types, strict=True)
     ]
     made = exp.Anonymous(this=call.name, expressions=values)

@@ -15,7 +15,12 @@ from bridge.expressions.refusal import Refusal
 
 __all__ = ["Regex", "date_segments", "regex"]
 
-_JAVA_ONLY = [(r"\\[pP]\{\w+\}", "x"), (r"\(\?<(?=[a-zA-Z])", "(?P<"), (r"\\[hRX]", "x"), (r"([*+?}])\+", r"\1")]
+_JAVA_ONLY = [
+    (r"\\[pP]\{\w+\}", "x"),
+    (r"\(\?<(?=[a-zA-Z])", "(?P<"),
+    (r"\\[hRX]", "x"),
+    (r"([*+?}])\+", r"\1"),
+]
 _LETTERS = frozenset("yMdHhmsSEaGLDkKnVzxXZOQq")
 _WEEK_YEAR = re.compile("Y+")
 

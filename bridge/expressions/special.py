@@ -32,7 +32,9 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     if isinstance(node, exp.Case):
         return node, _case(node, type_of)
     if isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
-        return node, common([type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None])
+        return node, common(
+            [type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None]
+        )
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):

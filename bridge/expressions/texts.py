@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from bridge.expressions.call import Call, Entries
+from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import failed, to_text
 from bridge.expressions.patterns import regex
 from bridge.expressions.refusal import Refusal
@@ -21,7 +21,9 @@ def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None, call: Ca
     """Returns SUBSTRING. It is empty if it would begin before the text, and NULL if its length is negative."""
     first, size = (literal_number(e) for e in (start, length))
     if first is not None and first >= 0 and (length is None or (size is not None and size >= 0)):
-        return exp.Anonymous(this="SUBSTRING", expressions=[e for e in (text, start, length) if e is not None])
+        return exp.Anonymous(
+            this="SUBSTRING", expressions=[e for e in (text, start, length) if e is not None]
+        )
     if length is None:
         return spark("IF(@1 < -CHAR_LENGTH(@0), '', SUBSTRING(@0, @1))", text, start)
     return spark(
@@ -86,7 +88,8 @@ def _regexp_extract(call: Call) -> exp.Expr:
         # Spark has an empty text for a group that takes no part in the match, Flink NULL.
         if pattern.may_be_empty(group):
             raise Refusal(
-                f"group {group} of {pattern.text!r} may be absent or empty, which Spark does not tell apart; make it one"
+                f"group {group} of {pattern.text!r} may be absent or empty, which Spark does not tell apart; let it "
+                "have a character"
             )
         made = f"NULLIF({made}, '')"
     return spark(f"CASE WHEN REGEXP_LIKE(@0, @1) THEN {made} END", *call.arguments[:2])
@@ -98,11 +101,13 @@ def _regexp_extract_all(call: Call) -> exp.Expr:
     if not 0 <= group <= pattern.groups:
         return exp.cast(exp.null(), "ARRAY<STRING>", dialect="spark")
     if group and pattern.may_be_absent(group):
-        raise Refusal(f"group {group} of {pattern.text!r} may be absent, which Spark does not say; make it one that is not")
+        raise Refusal(
+            f"group {group} of {pattern.text!r} may be absent, which Spark does not say; let it be there"
+        )
     return spark(f"REGEXP_EXTRACT_ALL(@0, @1, {group})", *call.arguments[:2])
 
 
-def _with_regex(text: str) -> object:
+def _with_regex(text: str) -> Build:
     def build(call: Call) -> exp.Expr:
         regex(call.constant(1))
         return spark(text, *call.arguments)
@@ -113,7 +118,9 @@ def _with_regex(text: str) -> object:
 def _regexp(call: Call) -> exp.Expr:
     regex(call.constant(1))
     # An empty pattern matches nothing in Flink.
-    return spark("REGEXP_LIKE(@0, @1)" if call.constant(1) else "IF(@0 IS NULL, NULL, FALSE)", *call.arguments)
+    return spark(
+        "REGEXP_LIKE(@0, @1)" if call.constant(1) else "IF(@0 IS NULL, NULL, FALSE)", *call.arguments
+    )
 
 
 def _coded(call: Call) -> exp.Expr:
@@ -131,8 +138,10 @@ def _position(call: Call) -> exp.Expr:
     text, part, *more = call.arguments
     if call.name == "LOCATE":
         text, part = part, text
-        return spark("IF(@2 IS NULL, NULL, LOCATE(@1, @0, GREATEST(@2, 1)))", text, part, *more) if more else (
-            spark("LOCATE(@1, @0)", text, part)
+        return (
+            spark("IF(@2 IS NULL, NULL, LOCATE(@1, @0, GREATEST(@2, 1)))", text, part, *more)
+            if more
+            else (spark("LOCATE(@1, @0)", text, part))
         )
     start = call.number(2, "the position") if more else 1
     times = call.number(3, "the occurrence") if len(more) > 1 else 1
@@ -171,10 +180,13 @@ def _pairs(call: Call) -> exp.Expr:
         regex(text)
     entries, between = (exp.Literal.string(text) for text in separators)
     # The last one of equal keys counts; empty parts are none.
-    parts = spark(f"FILTER(SPLIT(@0, @1), p -> p <> '')", call.arguments[0], entries)
+    parts = spark("FILTER(SPLIT(@0, @1), p -> p <> '')", call.arguments[0], entries)
     keys = spark("TRANSFORM(@0, p -> SPLIT(p, @1, 2)[0])", parts, between)
     kept = spark(
-        "FILTER(@0, (p, i) -> NOT ARRAY_CONTAINS(SLICE(@1, i + 2, SIZE(@1)), SPLIT(p, @2, 2)[0]))", parts, keys, between
+        "FILTER(@0, (p, i) -> NOT ARRAY_CONTAINS(SLICE(@1, i + 2, SIZE(@1)), SPLIT(p, @2, 2)[0]))",
+        parts,
+        keys,
+        between,
     )
     return spark(
         "MAP_FROM_ENTRIES(TRANSFORM(@0, p -> STRUCT(SPLIT(p, @1, 2)[0], TRY_ELEMENT_AT(SPLIT(p, @1, 2), 2))))",

@@ -1,6 +1,7 @@
 """Parts, bounds and sums of times, as Flink has them.
 
-Flink divides milliseconds as Java does: a part of a time before 1970 is cut towards 1970, so that its hours may be negative.
+Flink divides milliseconds as Java does: a part of a time before 1970 is cut towards 1970, so that its hours may be
+negative.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from zoneinfo import available_timezones
 
 from sqlglot import exp
 
-from bridge.expressions.call import Call, Entries
+from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import DAY_OF_TIME, text_to_time
 from bridge.expressions.patterns import date_segments
 from bridge.expressions.precision import cut
@@ -168,7 +169,7 @@ def _unit(call: Call) -> str:
     return unit
 
 
-def _part(name: str) -> object:
+def _part(name: str) -> Build:
     def build(call: Call) -> exp.Expr:
         return extracted(name, call.arguments[0], call.types[0])
 
@@ -207,9 +208,13 @@ def _read(call: Call) -> exp.Expr:
 
 def _unix(call: Call) -> exp.Expr:
     if not call.arguments:
-        raise Refusal("UNIX_TIMESTAMP() is not deterministic, but a replayed record must result in the same row")
-    read = _read(call) if len(call.arguments) > 1 else (
-        spark("TRY_TO_TIMESTAMP(LEFT(@0, 19), 'yyyy-MM-dd HH:mm:ss')", call.arguments[0])
+        raise Refusal(
+            "UNIX_TIMESTAMP() is not deterministic, but a replayed record must result in the same row"
+        )
+    read = (
+        _read(call)
+        if len(call.arguments) > 1
+        else (spark("TRY_TO_TIMESTAMP(LEFT(@0, 19), 'yyyy-MM-dd HH:mm:ss')", call.arguments[0]))
     )
     # Flink's answer for a text that is no time.
     none = "IF(@0 IS NULL, NULL, -9223372036854775807L - 1L)"
@@ -242,8 +247,12 @@ def _converted(call: Call) -> exp.Expr:
     zones = [call.constant(1), call.constant(2)]
     for zone in zones:
         if zone is None or zone not in {*available_timezones(), "UTC", "GMT"}:
-            raise Refusal(f"the time zones of CONVERT_TZ must be constants such as 'Europe/Berlin', not {zone!r}")
-    read = spark("IF(CONTAINS(@0, ':'), @1, NULL)", call.arguments[0], text_to_time(call.arguments[0], _TO_TIMESTAMP))
+            raise Refusal(
+                f"the time zones of CONVERT_TZ must be constants such as 'Europe/Berlin', not {zone!r}"
+            )
+    read = spark(
+        "IF(CONTAINS(@0, ':'), @1, NULL)", call.arguments[0], text_to_time(call.arguments[0], _TO_TIMESTAMP)
+    )
     made = spark(f"CONVERT_TIMEZONE('{zones[0]}', '{zones[1]}', @0)", read)
     return spark("DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss')", made)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from bridge.ddl.functions import AGGREGATES
-from bridge.schema import DataType, ScalarType
-from bridge.sql.tree import QueryTree
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NUMERIC
+from bridge.schema import DataType, ScalarType
+from bridge.sql.tree import QueryTree
 
 __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bridge.expressions.precision import cuts
 from bridge.ddl.tokens import Source
+from bridge.expressions.precision import cuts
 from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.averages import plan_averages

@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 from sqlglot import exp
 
 from bridge.ddl.tokens import Source
+from bridge.expressions.type_rules import compare_exactly
 from bridge.sql.distribution import Distribution, union_distribution
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.refused_parts import unsupported
@@ -16,7 +17,6 @@ from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Item, Scope
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
-from bridge.expressions.type_rules import compare_exactly
 from bridge.sql.window import Window
 from bridge.sql.window import joined as joined_windows
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from bridge.expressions.precision import loses_digits
 from bridge.ddl.tokens import Token
 from bridge.definition import Run
+from bridge.expressions.precision import loses_digits
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table

@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from bridge.config import refuse_unpublishable
 from bridge.ddl.cursor import nearest
-from bridge.expressions.precision import cut, loses_digits
 from bridge.errors import OptionError
+from bridge.expressions.precision import cut, loses_digits
+from bridge.expressions.type_rules import fits, is_unchanged, keeps_apart
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analysed
@@ -19,7 +20,6 @@ from bridge.sql.distribution import Distribution
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree, leftmost, name_columns
-from bridge.expressions.type_rules import fits, is_unchanged, keeps_apart
 
 __all__ = ["Result", "fit_sink"]
 

@@ -6,7 +6,6 @@ import pytest
 from sqlglot import exp, parse_one
 
 from bridge.ddl import parse
-from bridge.schema import DataType, ScalarType
 from bridge.expressions.type_rules import (
     NULL,
     arithmetic,
@@ -18,6 +17,7 @@ from bridge.expressions.type_rules import (
     keeps_apart,
     literal,
 )
+from bridge.schema import DataType, ScalarType
 
 
 def type_of(text: str) -> DataType:

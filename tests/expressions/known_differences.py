@@ -1,0 +1,81 @@
+"""Where the bridge gives another value than Flink, for a reason; docs/sql.md shows them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["DIFFERENCES", "Difference"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row of the table, and the expressions that it is about."""
+
+    what: str
+    flink: str
+    bridge: str
+    about: re.Pattern[str]
+    """Matches the expression, then `=>`, then the values of its columns in this row."""
+
+
+def _about(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.DOTALL)
+
+
+DIFFERENCES = (
+    Difference(
+        "a comparison with NaN",
+        "FALSE; `<>` is TRUE",
+        "NaN equals NaN, and is the greatest number, also for GROUP BY and ORDER BY",
+        _about(r"^[^()]* (=|<>|<|>=|>|<=|IN|BETWEEN) .*=>.*NaN"),
+    ),
+    Difference(
+        "NaN or infinity in `ROUND` and `TRUNCATE`, and in `TRY_CAST` to DECIMAL",
+        "an error",
+        "the number itself; NULL for `TRY_CAST`",
+        _about(r"^(ROUND|TRUNCATE|TRY_CAST)\b.*=>.*(NaN|Infinity)"),
+    ),
+    Difference(
+        "a text with a day that its month lacks, such as 2023-02-29",
+        "another day",
+        "no time",
+        _about(r"2023-02-29"),
+    ),
+    Difference(
+        "a text whose year has fewer than four digits, as DATE",
+        "a day of that year",
+        "no day",
+        _about(r"^(TRY_)?CAST\(.* AS DATE\)=>.*\b\d{1,3}\b|AS DATE\)=>.*' ?\d{1,3}'"),
+    ),
+    Difference(
+        "`FLOOR`, `CEIL` and `FROM_UNIXTIME` of times before 15 October 1582",
+        "days of the Julian calendar",
+        "days of the Gregorian calendar",
+        _about(r"^(FLOOR|CEIL|FROM_UNIXTIME)\(.*(0001-01-01|-62135596800|1582)"),
+    ),
+    Difference(
+        "a text that a format does not fit digit by digit (`UNIX_TIMESTAMP`, `TO_DATE`, `TO_TIMESTAMP`)",
+        "a time of the part that fits",
+        "no time",
+        _about(r"^(UNIX_TIMESTAMP|TO_DATE|TO_TIMESTAMP|DATE_FORMAT)\(.*, '"),
+    ),
+    Difference(
+        "a NULL among the keys for `MAP_FROM_ARRAYS`",
+        "a key",
+        "an error",
+        _about(r"^MAP_FROM_ARRAYS"),
+    ),
+    Difference(
+        "digits outside of ASCII; `t` as DECIMAL; blanks in base64",
+        "read as digits; 0; an error",
+        "no digits; an error; left out",
+        _about("[\u0660-\u0669]|^(TRY_)?CAST.*DECIMAL.*=>.*'?t'?|FROM_BASE64"),
+    ),
+    Difference(
+        "zeros at the end of numbers in `JSON_QUERY`",
+        "kept",
+        "left out",
+        _about(r"^JSON_QUERY"),
+    ),
+)
