@@ -2,8 +2,8 @@
 
 A signature is a line `NAME(kinds) result`. A kind says which types an argument has, and what it means, so that
 `make flink-vectors` draws values at its limits. `[...]` may be left out, `...` stands for one or more. A result is a
-type of Flink, `=N` for the type of argument N, `common` for the type to which all arguments fit, `item=N` for that of an
-array's items, or a name for which `functions.result_of` has a rule.
+type of Flink, `=N` for the type of argument N, `common` for the type to which all arguments fit, `item=N` for that of
+an array's items, or a name for which `functions.result_of` has a rule.
 Source: the page "System (Built-in) Functions" of Flink 2.0.
 """
 
