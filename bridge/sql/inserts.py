@@ -15,6 +15,7 @@ from bridge.sql.averages import plan_averages
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
+from bridge.sql.joined_rows import joined_rows
 from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
@@ -124,6 +125,7 @@ def plan_insert(
             f"{why} the sink's key has window_start or window_end, as TIMESTAMP(3) like in the query",
             tree.root,
         )
+    is_joined = "join" in relation.operations and not result.is_updating and windows is None
     keeps_last = bool(result.key) and not result.is_updating and bool(sources) and windows is None
     if keeps_last:
         select_positions(insert, sink, result.spark, tables, tree)
@@ -139,6 +141,7 @@ def plan_insert(
         target.append(["not null", *required])
     if cuts(result.spark):  # these digits were kept once
         target.append("cut")
+    rows = _without_nulls(result.spark, required)
     return InsertPlan(
         name=_plan_name(sink.name, before),
         line=insert.line,
@@ -161,7 +164,8 @@ def plan_insert(
         averages=averages,
         counted_values=counted_values(result.spark, result.key, accumulators),
         plain=None if part else plain_aggregate(result.spark, result.key, accumulators),
-        spark_sql=spark_text(_without_nulls(result.spark, required)),
+        joined=joined_rows(rows, {s.name for s in sources}) if is_joined else None,
+        spark_sql=spark_text(rows),
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
     )

@@ -14,6 +14,7 @@ from bridge.definition import Run
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
+from bridge.sql.joined_rows import JoinedRows
 from bridge.sql.plain_aggregates import PlainAggregate
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
@@ -162,6 +163,8 @@ class InsertPlan:
     of their groups; not each only once."""
     plain: PlainAggregate | None
     """Set if these columns are aggregates of columns of one source as they are, without any expression."""
+    joined: JoinedRows | None
+    """Set if rows of the result come from several rows of sources, and are only ever added."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     windows: WindowPlan | None
