@@ -59,10 +59,17 @@ class Flink:
         self._folder = folder
 
     def command(
-        self, place: Path, statements: Sequence[str], settings: Mapping[str, str], *, memory: str = "2g"
+        self,
+        place: Path,
+        statements: Sequence[str],
+        settings: Mapping[str, str],
+        *,
+        memory: str = "2g",
+        runner: Path | None = None,
     ) -> list[str]:
         """The command that runs `statements` to their end, with as much heap as the bridge has. Its files are put into
-        `place`, which is new."""
+        `place`, which is new. `runner` is the Java source of what runs them, FlinkSql.java by default."""
+        source = runner or _RUNNER
         place.mkdir(parents=True)
         defaults = {
             "parallelism.default": str(os.cpu_count() or 1),
@@ -75,7 +82,11 @@ class Flink:
             "\n".join(f"{key}: {value}" for key, value in (defaults | dict(settings)).items())
         )
         (place / "log4j2.properties").write_text(_LOGGING)
-        classes = [_runner(self._folder), *sorted((self._folder / "lib").glob("*.jar")), *_connectors()]
+        classes = [
+            _runner(self._folder, source),
+            *sorted((self._folder / "lib").glob("*.jar")),
+            *_connectors(),
+        ]
         opened = [
             argument
             for package in _OPENED
@@ -84,7 +95,7 @@ class Flink:
         return [
             *(jars.java(), f"-Xmx{memory}", *opened),
             f"-Dlog4j.configurationFile={place / 'log4j2.properties'}",
-            *("-cp", os.pathsep.join(map(str, classes)), _RUNNER.stem),
+            *("-cp", os.pathsep.join(map(str, classes)), source.stem),
             *(str(place / "statements.sql"), str(place / "flink.yaml")),
         ]
 
@@ -114,13 +125,13 @@ def _folder() -> Path:
     return jars.home() / f"flink-{VERSION}"
 
 
-def _runner(folder: Path) -> Path:
-    """The folder of the compiled runner; another version of its source is compiled anew."""
-    classes = folder / f"runner-{hashlib.sha256(_RUNNER.read_bytes()).hexdigest()[:12]}"
+def _runner(folder: Path, source: Path = _RUNNER) -> Path:
+    """The folder of a compiled runner; another version of its source is compiled anew."""
+    classes = folder / f"runner-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not classes.is_dir():
         with tempfile.TemporaryDirectory(dir=folder, prefix=".runner-") as scratch:
             made = Path(scratch, "classes")
-            _compile(folder / "lib", made)
+            _compile(source, folder / "lib", made)
             made.rename(classes)
     return classes
 
@@ -149,11 +160,11 @@ def _libraries(download: Path, lib: Path) -> None:
     shutil.move(libraries, lib)
 
 
-def _compile(lib: Path, classes: Path) -> None:
+def _compile(source: Path, lib: Path, classes: Path) -> None:
     classes.mkdir()
     javac = Path(jars.java()).with_name("javac")
     path = os.pathsep.join(map(str, lib.glob("*.jar")))
-    subprocess.run([str(javac), "-cp", path, "-d", str(classes), str(_RUNNER)], check=True)
+    subprocess.run([str(javac), "-cp", path, "-d", str(classes), str(source)], check=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
     InsertPlan,
-    PartColumn,
     QueryKind,
     ResultColumn,
     SourceTable,
@@ -33,8 +32,10 @@ from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Relation
+from bridge.sql.result_parts import result_parts
+from bridge.sql.row_key import RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
-from bridge.sql.sink import Result, fit_sink
+from bridge.sql.sink import Result, fit_sink, no_key
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
 from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
 from bridge.sql.window_plan import plan_windows
@@ -103,13 +104,20 @@ def plan_insert(
     tree = env.tree
     result = fit_sink(insert, sink, analysed, tree)
     settle_windows(result.spark, is_closed=relation.is_windowed)
-    parts, parts_sql = ((), "") if relation.is_windowed else _parts(result, analysed)
+    parts, parts_sql = ((), "") if relation.is_windowed else result_parts(result, analysed)
     tables = [table for table in catalogue.tables() if table.name in env.reads]
     used = [_used(table, env) for table in tables]
     sources = tuple(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
     )
+    row_key = RowKey()
+    if result.is_updating and not result.key and can_have_row_key(sink, relation):
+        found = add_row_key(result.spark, {table.name: table for table in tables})
+        if found is None:
+            raise no_key(insert, sink, relation)
+        row_key = found
+        result = replace(result, key=tuple(name for name, _ in found.columns))
     required = (
         [c.name for c in result.columns if c.name in sink.key or not c.type.nullable] if drops_nulls else []
     )
@@ -150,11 +158,12 @@ def plan_insert(
         operations=relation.operations,
         columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
         key=result.key,
+        row_key=tuple(ResultColumn(name, type) for name, type in row_key.columns),
         merge_columns=tuple(c.name for c in result.columns if c.name not in result.key) if part else (),
         is_updating=result.is_updating,
         keeps_last=keeps_last,
         keeps_keys=result.keeps_keys,
-        positioned=(*env.positioned, *(s.name for s in sources if keeps_last)),
+        positioned=(*env.positioned, *row_key.positioned, *(s.name for s in sources if keeps_last)),
         sources=sources,
         states=_states(relation, sources),
         views=tuple(env.views),
@@ -232,22 +241,6 @@ def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTa
     if not set(relation.operations) - {"union", "values"}:
         return ()
     return tuple(StateTable(s.name, s.key, s.columns) for s in sources)
-
-
-def _parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, ...], str]:
-    """Returns the columns of the key that have a distribution, so that little is computed again; else one column. Where
-    no column has one, the groups of a join and the query that finds them."""
-    known = [c.name for c in result.columns if c.name in result.distributions]
-    # Rows to which a cast gives one key are compared where they are computed together.
-    chosen = [name for name in known if name in result.key] or (known[:1] if result.keeps_keys else [])
-    if chosen or analysed.groups is None:
-        return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen), ""
-    columns = analysed.groups.columns
-    names = {i: result.uncast[i] for i in columns if i in result.uncast and result.uncast[i] in result.key}
-    if not names:
-        return (), ""
-    parts = tuple(PartColumn(name, (columns[i],)) for i, name in names.items())
-    return parts, spark_text(analysed.groups.query(names))
 
 
 def _accumulators(result: Result, analysed: Analysed) -> dict[str, Accumulator]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bridge.schema import ScalarType
+from bridge.schema import MapType, ScalarType
 from bridge.sql.analysis import Environment
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.joins import term_of
@@ -52,7 +52,7 @@ def match(select: exp.Select) -> TopN | None:
 def resolve_rank(top: TopN, scope: Scope, relation: Relation, env: Environment) -> frozenset[Term] | None:
     """Resolves and translates the window in place, and adds to ORDER BY what decides between equal rows: of rows that a
     topic adds the first one, as in Flink, or the last one where Flink deduplicates by event time in descending order;
-    of all others the key.
+    of all others the key, or, of rows without one, what is selected of them.
 
     Returns the terms of PARTITION BY, None if one of them is an expression. Raises DdlError for windows without ORDER
     BY, and UnsupportedError for GROUP BY and DISTINCT beside the window.
@@ -148,7 +148,22 @@ def _tie_breakers(top: TopN, scope: Scope, relation: Relation, env: Environment)
             yield from found[1]
             return
     plain = [key for key in relation.keys if all(len(term) == 1 for term in key)]
+    if not plain:
+        yield from _selected(top, scope)
     for term in sorted(min(plain, key=lambda k: (len(k), sorted(map(min, k))), default=()), key=min):
         index = min(term)
         item = scope.owner(index)
         yield exp.column(item.relation.columns[index - item.first].name, table=item.alias)
+
+
+def _selected(top: TopN, scope: Scope) -> Iterator[exp.Column]:
+    """The columns that the ranked rows select: rows that are equal in all of them may change places."""
+    found: dict[str, exp.Column] = {}
+    for projection in top.inner.expressions:
+        if projection.unalias() is not top.window:
+            found |= {column.sql(): column for column in projection.find_all(exp.Column)}
+    for column in found.values():
+        term = column.meta.get("term")
+        type = scope.column(min(term)).type if term else None
+        if not isinstance(type, MapType):  # which have no order
+            yield column.copy()

@@ -56,6 +56,15 @@ def test_rows_of_a_topic_with_equal_times_are_in_the_order_of_their_records() ->
         assert found.positioned == ("views",)
 
 
+def test_rows_without_a_key_are_in_the_order_of_what_is_selected() -> None:
+    """A row that is computed again has its place again."""
+    over = "ROW_NUMBER() OVER (PARTITION BY u.city ORDER BY v.ts) AS n"
+    join = "views AS v JOIN users AS u ON v.user_id = u.id"
+    query = f"SELECT a, b FROM (SELECT u.city AS a, v.user_id AS b, {over} FROM {join}) WHERE n = 1"
+    found = plan(query).spark_sql.replace(" NULLS LAST", "")
+    assert "ORDER BY `v`.`ts`, `u`.`city`, `v`.`user_id`) AS `n`" in found
+
+
 NO_WINDOW = (
     "is not supported in this version: the supported one is ROW_NUMBER() in a subquery whose rows are filtered by it: "
     "WHERE rn <= n"
