@@ -42,7 +42,6 @@ def folded(bootstrap: str, topic: str, *, by_key: bool, is_changelog: bool = Fal
 def difference(flink: Rows, bridge: Rows) -> str:
     """What is different, with an example of each side; empty if nothing is."""
     missing, more = flink - bridge, bridge - flink
-    missing += Counter({row: -n for row, n in bridge.items() if n < 0})
     if not missing and not more:
         return ""
     shown = [

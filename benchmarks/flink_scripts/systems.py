@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -18,6 +19,7 @@ from benchmarks.flink_scripts.folds import difference, folded
 from benchmarks.flink_scripts.sources import SOURCES
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError
+from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 
@@ -31,6 +33,7 @@ _FLINK = {
     "table.exec.source.idle-timeout": "0",
     "pipeline.object-reuse": "true",
 }
+_SLOW_SECONDS = 10.0
 _LINE = re.compile(r"SCRIPT (\S+) (?:FAILED (.*)|([0-9.]+))")
 
 
@@ -148,8 +151,10 @@ class _Bridge:
         )
         file = place / "script.sql"
         file.write_text(text)
+        started = time.monotonic()
         try:
-            run_script(self.spark, load_script(file), out=lambda line, _: None)
+            run_script(self.spark, load_script(file), listener=self._heard, out=lambda line, _: None)
+            self.say(f"in {time.monotonic() - started:.0f} s")
         except Exception as error:  # whatever it is, it is a row of the page
             why = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
             self.say(why)
@@ -159,6 +164,10 @@ class _Bridge:
             alone = [_Group([case], "alone") for case in group.cases]
             return [part for one in alone for part in self.run(one, is_last=is_last)]
         return [group]
+
+    def _heard(self, report: BatchReport) -> None:
+        if report.seconds > _SLOW_SECONDS:
+            self.say(f"{report.verb} {report.pipeline}: {report.seconds:.0f} s, {report.engine}")
 
 
 def _flink(

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from bridge.ddl.precision import cuts
 from bridge.ddl.tokens import Source
-from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
+from bridge.sql.accumulators import Accumulator, counted_values
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.averages import plan_averages
 from bridge.sql.catalogue import Catalogue, View
@@ -32,7 +32,7 @@ from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Relation
-from bridge.sql.result_parts import result_parts
+from bridge.sql.result_parts import result_accumulators, result_parts
 from bridge.sql.row_key import RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
 from bridge.sql.sink import Result, fit_sink, no_key
@@ -121,7 +121,7 @@ def plan_insert(
     required = (
         [c.name for c in result.columns if c.name in sink.key or not c.type.nullable] if drops_nulls else []
     )
-    accumulators = {} if required else _accumulators(result, analysed)
+    accumulators = {} if required else result_accumulators(result, analysed)
     averages = plan_averages(result.spark, accumulators) if part is None and sink.delta is None else None
     if averages is None and Accumulator.AVERAGE in accumulators.values():
         # A Delta sink is the result, and its users would see what is kept.
@@ -133,7 +133,8 @@ def plan_insert(
             f"{why} the sink's key has window_start or window_end, as TIMESTAMP(3) like in the query",
             tree.root,
         )
-    is_joined = "join" in relation.operations and not result.is_updating and windows is None
+    is_added = bool(accumulators) or not result.is_updating
+    is_joined = "join" in relation.operations and is_added and windows is None
     keeps_last = bool(result.key) and not result.is_updating and bool(sources) and windows is None
     if keeps_last:
         select_positions(insert, sink, result.spark, tables, tree)
@@ -241,20 +242,6 @@ def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTa
     if not set(relation.operations) - {"union", "values"}:
         return ()
     return tuple(StateTable(s.name, s.key, s.columns) for s in sources)
-
-
-def _accumulators(result: Result, analysed: Analysed) -> dict[str, Accumulator]:
-    """Those of an aggregate over rows that are only added, each of which belongs to one group."""
-    operations = analysed.relation.operations
-    if (
-        not analysed.accumulators
-        or not result.key
-        or analysed.relation.is_windowed
-        or set(operations[:-1]) - {"union"}
-    ):
-        return {}
-    types = [column.type for column in analysed.relation.columns]
-    return merged_columns(analysed.accumulators, types, result.targets, result.uncast)
 
 
 def _refuse_unrunnable(

@@ -167,7 +167,8 @@ class InsertPlan:
     plain: PlainAggregate | None
     """Set if these columns are aggregates of columns of one source as they are, without any expression."""
     joined: JoinedRows | None
-    """Set if rows of the result come from several rows of sources, and are only ever added."""
+    """Set if rows of the result come from several rows of sources, and are only ever added, or are aggregated so that
+    those of added rows are merged with the result."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     windows: WindowPlan | None

@@ -84,20 +84,21 @@ def analyse_select(
     if aggregates and not groups:
         _leave_out_empty(select)
     relation = _relation(columns, projections, replace(joined, window=window), groups if aggregates else None)
-    if ranked is not None:
+    if ranked is not None and partition is not None:
         row_number = column_term(scope.width)
-        keys = rank_keys(ranked, partition, row_number, joined.keys)
+        keys = rank_keys(ranked, partition.terms, row_number, joined.keys)
         numbers = [i for i, p in enumerate(projections) if p.node is ranked.window]
         outputs = _outputs(projections) | {row_number: numbers}
-        window = ranked_window(tree, window, partition or (), ranked.window)
+        window = ranked_window(tree, window, partition.terms or (), ranked.window)
+        expressions = partition.keys([p.text for p in projections], numbers, ranked.limit)
         relation = replace(
             relation,
-            keys=project_keys(window_keys(keys, window), outputs, joined.equal),
+            keys=project_keys(window_keys(keys, window), outputs, joined.equal) | frozenset(expressions),
             changes=None if window is not None else rank_changes(ranked),
             window=window and window.projected(outputs),
             operations=(*joined.operations, "top-n"),
             # Ranks are those of a whole partition.
-            distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition or ()}),
+            distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition.terms or ()}),
         )
     found = joined_groups(select, scope, groups, _selected(groups, projections)) if groups else None
     if is_distinct:

@@ -42,7 +42,11 @@ def _computes(plan: InsertPlan) -> str:
     if plan.windows is not None:
         return _windows(plan.windows)
     if plan.joined is not None:
-        return f"the joined rows of the rows that {names} got since the last batch; reads all rows of the other tables"
+        merged = ", grouped and merged with the groups in the result" if plan.accumulators else ""
+        return (
+            f"the joined rows of the rows that {names} got since the last batch{merged}; reads all rows of the other "
+            "tables"
+        )
     if not plan.is_updating:
         last = f"; the last row of each ({', '.join(plan.key)}) counts" if plan.key else ""
         return f"the rows that {names} got since the last batch{last}"

@@ -151,6 +151,9 @@ def refreshed(
         changes = _of_windows(plan, plan.windows, after, before, closing, differences)
         return Refresh(changes, tuple(held))
     if method is Method.ADDED_GROUPS:
+        if plan.joined is not None:
+            added = _held(added_joined_rows(session, plan.joined, ranges), held)
+            return Refresh(merged_groups(plan, added, before), tuple(held))
         views = {name: source.added_rows(session) for name, source in ranges.items()}
         added = added_groups(session, plan, ranges, views)
         is_few = may_be_few(views)
