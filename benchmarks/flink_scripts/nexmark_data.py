@@ -41,7 +41,7 @@ def _person(draw: random.Random, id: int, at: datetime) -> dict[str, Any]:
         "creditCard": "1234 5678",
         "city": draw.choice(["Portland", "Boise", "Phoenix"]),
         "state": draw.choice(["OR", "ID", "CA", "WA", "AZ"]),
-        "dateTime": _shown(at),
+        "customTime": _shown(at),
         "extra": _extra(draw),
     }
 
@@ -54,7 +54,7 @@ def _auction(draw: random.Random, id: int, people: int, at: datetime) -> dict[st
         "description": "as new",
         "initialBid": first,
         "reserve": first + draw.randrange(500),
-        "dateTime": _shown(at),
+        "customTime": _shown(at),
         "expires": _shown(at + timedelta(milliseconds=draw.randrange(500, 30_000))),
         "seller": draw.randrange(people),
         "category": draw.randrange(10, 15),
@@ -71,7 +71,7 @@ def _bid(draw: random.Random, auctions: int, people: int, at: datetime) -> dict[
         "price": int(10 ** draw.uniform(2, 7.5)),
         "channel": channel,
         "url": f"{page}&channel_id={draw.randrange(1000)}" if channel.startswith("other") else page,
-        "dateTime": _shown(at),
+        "customTime": _shown(at),
         "extra": _extra(draw),
     }
 

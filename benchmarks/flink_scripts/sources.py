@@ -48,14 +48,14 @@ _VISITED = {"user_id": "BIGINT", "page": "INT", "price": "BIGINT", "ts": "TIMEST
 _CLICKED = {"user_id": "BIGINT", "page": "INT", "ts": "TIMESTAMP(3)", "target": "STRING"}
 _PERSON = (
     "ROW<id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, state STRING, "
-    "dateTime TIMESTAMP(3), extra STRING>"
+    "customTime TIMESTAMP(3), extra STRING>"
 )
 _AUCTION = (
-    "ROW<id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, dateTime TIMESTAMP(3), "
+    "ROW<id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, customTime TIMESTAMP(3), "
     "expires TIMESTAMP(3), seller BIGINT, category BIGINT, extra STRING>"
 )
 _BID = (
-    "ROW<auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, dateTime TIMESTAMP(3), "
+    "ROW<auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, customTime TIMESTAMP(3), "
     "extra STRING>"
 )
 SOURCES = {
@@ -95,19 +95,19 @@ SOURCES = {
             "kafka",
             {"event_type": "INT", "person": _PERSON, "auction": _AUCTION, "bid": _BID},
             _JSON,
-            "dateTime AS CASE WHEN event_type = 0 THEN person.dateTime WHEN event_type = 1 THEN auction.dateTime "
-            "ELSE bid.dateTime END, WATERMARK FOR dateTime AS dateTime - INTERVAL '4' SECOND",
+            "customTime AS CASE WHEN event_type = 0 THEN person.customTime WHEN event_type = 1 THEN auction.customTime "
+            "ELSE bid.customTime END, WATERMARK FOR customTime AS customTime - INTERVAL '4' SECOND",
         ),
     )
 }
 """Tables with updates and deletes (users, orders, stock), tables whose rows are only added, and Nexmark's events."""
 NEXMARK_VIEWS = {
     "person": "CREATE VIEW person AS SELECT person.id, person.name, person.emailAddress, person.creditCard, "
-    "person.city, person.state, dateTime, person.extra FROM nexmark WHERE event_type = 0",
+    "person.city, person.state, customTime, person.extra FROM nexmark WHERE event_type = 0",
     "auction": "CREATE VIEW auction AS SELECT auction.id, auction.itemName, auction.description, auction.initialBid, "
-    "auction.reserve, dateTime, auction.expires, auction.seller, auction.category, auction.extra FROM nexmark "
+    "auction.reserve, customTime, auction.expires, auction.seller, auction.category, auction.extra FROM nexmark "
     "WHERE event_type = 1",
-    "bid": "CREATE VIEW bid AS SELECT bid.auction, bid.bidder, bid.price, bid.channel, bid.url, dateTime, bid.extra "
+    "bid": "CREATE VIEW bid AS SELECT bid.auction, bid.bidder, bid.price, bid.channel, bid.url, customTime, bid.extra "
     "FROM nexmark WHERE event_type = 2",
 }
 """The views of Nexmark over its one topic of events."""

@@ -189,7 +189,7 @@ def _refused(
     if case.name in refused:
         return Outcome(case, "refused", refused[case.name])
     if case.name in failures:
-        return Outcome(case, "not in Flink", failures[case.name][:600])
+        return Outcome(case, "not in Flink", failures[case.name][:300])
     return Outcome(case, "failed", failed[case.name]) if case.name in failed else None
 
 
