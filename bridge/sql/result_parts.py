@@ -23,7 +23,7 @@ def result_parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, 
     names = {i: result.uncast[i] for i in columns if i in result.uncast and result.uncast[i] in result.key}
     if not names:
         return (), ""
-    parts = tuple(PartColumn(name, (columns[i],)) for i, name in names.items())
+    parts = tuple(PartColumn(name, tuple(sorted(columns[i]))) for i, name in names.items())
     return parts, spark_text(analysed.groups.query(names))
 
 

@@ -170,3 +170,23 @@ def test_sinks_with_a_key_or_rows_only_refuse_them() -> None:
         "changes which is produced by node Join(joinType=[LeftOuterJoin], where=[v.user_id = u.id]); write to an "
         "'upsert-kafka' table with a PRIMARY KEY, or use a format with updates, such as 'debezium-json'"
     )
+
+
+def test_groups_of_a_join_of_subqueries() -> None:
+    inner = "SELECT id, city FROM users WHERE name IS NOT NULL"
+    for side in (f"({inner})", "(SELECT id, city FROM (SELECT * FROM users) AS x)"):
+        found = plan(
+            f"SELECT u.city, COUNT(*) FROM views AS v JOIN {side} AS u ON v.user_id = u.id GROUP BY u.city"
+        )
+        assert [(part.name, part.sources) for part in found.parts] == [("a", (("users", "city"),))]
+        assert found.parts_sql
+    for side in (
+        "(SELECT MAX(id) AS id, city FROM users GROUP BY city)",
+        "(SELECT DISTINCT id, city FROM users)",
+        "(SELECT user_id AS id, region AS city FROM views)",
+        "(SELECT u.id, u.city FROM users AS u LEFT JOIN orders AS o ON o.id = u.id)",
+    ):
+        found = plan(
+            f"SELECT u.city, COUNT(*) FROM views AS v JOIN {side} AS u ON v.user_id = u.id GROUP BY u.city"
+        )
+        assert not found.parts_sql, side

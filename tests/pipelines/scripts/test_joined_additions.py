@@ -32,6 +32,13 @@ QUERIES = {
         "name",
         "SELECT u.name, COUNT(*), SUM(e.v) FROM e JOIN u ON e.h = u.h AND e.v = u.id GROUP BY u.name",
     ),
+    "of_subqueries": (
+        "name STRING, n BIGINT, total INT",
+        "name",
+        "SELECT r.name, COUNT(*), SUM(s.v) FROM (SELECT h, id, v FROM e WHERE v > 0) AS s "
+        "JOIN (SELECT u.h, u.id, u.name, t.v AS w FROM u JOIN t ON u.h = t.h AND u.w = t.id WHERE t.g <> 'a') AS r ON s.h = r.h AND s.v = r.w "
+        "GROUP BY r.name",
+    ),
     "by_left": (
         "h INT, g STRING, n BIGINT, met BIGINT",
         "h, g",
@@ -95,7 +102,7 @@ QUERIES = {
     ),
 }  # fmt: skip
 """Columns and key of the sink, and the query, which means the same to Flink and to SQLite."""
-IN_DEFAULT_TESTS = ("by_name", "counted_pairs", "of_itself", "united")
+IN_DEFAULT_TESTS = ("of_subqueries", "counted_pairs", "of_itself", "united")
 
 
 def script(lake: Path, queries: dict[str, tuple[str, str, str]]) -> Path:
