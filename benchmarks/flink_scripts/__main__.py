@@ -81,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     say(summary(everything))
     if chosen.report:
         date, commit = datetime.date.today().isoformat(), performance.commit()
-        text = rendered(outcomes, found, events=chosen.events, commit=commit, date=date)
+        seeds = f"SEED={','.join(map(str, chosen.seed))} " if chosen.seed else ""
+        command = f"{seeds}make flink-scripts"
+        text = rendered(outcomes, found, command=command, events=chosen.events, commit=commit, date=date)
         chosen.report.write_text(text, encoding="utf-8")
     return 0 if all(outcome.is_expected for outcome in everything) else 1
 

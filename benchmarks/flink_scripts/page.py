@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from benchmarks.flink import VERSION
 from benchmarks.flink_scripts.systems import Outcome
+from benchmarks.performance import since
 
 __all__ = ["Drawn", "rendered", "summary"]
 
@@ -16,14 +17,15 @@ _HEAD = """\
 # Scripts beside Flink
 
 Whole scripts in Flink SQL run on Flink {flink} and on the bridge (Spark {spark}), over the same topics: with updates,
- deletes, tombstones, equal rows, equal times, NULL in the keys of joins and groups, late rows, and a restart of
-the bridge between two parts of the data. What the topics of the sinks come to is compared: the last row of each key,
-or all rows where a sink only takes rows. Written by `make flink-scripts`, {date}, commit {commit}.
+deletes, tombstones, equal rows, equal times, NULL in the keys of joins and groups, late rows, and a restart of the
+bridge between two parts of the data. What the topics of the sinks come to is compared: the last row of each key, or
+all rows where a sink only takes rows. Measured by `{command}` at {commit} on
+{date}. Commits of `bridge/` since: {since}.
 
 {summary}
 
 `equal`: the same rows. `refused`: `bridge validate` refuses the script, with this reason. `not in Flink`: Flink itself
-refuses or fails. Everything else is a difference.
+refuses it. Everything else is a difference. The scripts are data, in `benchmarks/flink_scripts/`.
 """
 
 
@@ -42,7 +44,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def rendered(
-    outcomes: Sequence[Outcome], drawn: Sequence[Drawn], *, events: int, commit: str, date: str
+    outcomes: Sequence[Outcome], drawn: Sequence[Drawn], *, command: str, events: int, commit: str, date: str
 ) -> str:
     """The page in Markdown."""
     nexmark = [o for o in outcomes if o.case.family == "nexmark"]
@@ -57,7 +59,13 @@ def rendered(
         texts = [f"seed {one.seed}: {summary(one.outcomes)}" for one in drawn]
         lines.append("Drawn scripts (`SEED=`): " + "; ".join(texts) + ".")
     head = _HEAD.format(
-        flink=VERSION, spark=version("pyspark"), date=date, commit=commit, summary="\n\n".join(lines)
+        flink=VERSION,
+        spark=version("pyspark"),
+        command=command,
+        date=date,
+        commit=commit,
+        since=since(commit),
+        summary="\n\n".join(lines),
     )
     parts = [head]
     different = [o for o in [*outcomes, *(o for one in drawn for o in one.outcomes)] if o.verdict != "equal"]

@@ -36,8 +36,8 @@ QUERIES = {
         "name STRING, n BIGINT, total INT",
         "name",
         "SELECT r.name, COUNT(*), SUM(s.v) FROM (SELECT h, id, v FROM e WHERE v > 0) AS s "
-        "JOIN (SELECT u.h, u.id, u.name, t.v AS w FROM u JOIN t ON u.h = t.h AND u.w = t.id WHERE t.g <> 'a') AS r ON s.h = r.h AND s.v = r.w "
-        "GROUP BY r.name",
+        "JOIN (SELECT u.h, u.id, u.name, t.v AS w FROM u JOIN t ON u.h = t.h AND u.w = t.id WHERE t.g <> 'a') AS r "
+        "ON s.h = r.h AND s.v = r.w GROUP BY r.name",
     ),
     "by_left": (
         "h INT, g STRING, n BIGINT, met BIGINT",
