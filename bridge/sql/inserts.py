@@ -20,6 +20,7 @@ from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
     InsertPlan,
+    PartColumn,
     QueryKind,
     ResultColumn,
     SourceTable,
@@ -33,7 +34,7 @@ from bridge.sql.query import analyse
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.result_parts import result_accumulators, result_parts
-from bridge.sql.row_key import RowKey, add_row_key, can_have_row_key
+from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
 from bridge.sql.sink import Result, fit_sink, no_key
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
@@ -113,11 +114,14 @@ def plan_insert(
     )
     row_key = RowKey()
     if result.is_updating and not result.key and can_have_row_key(sink, relation):
-        found = add_row_key(result.spark, {table.name: table for table in tables})
+        is_whole = result.spark is analysed.spark and not parts
+        by = analysed.join_column if is_whole else None
+        found = add_row_key(result.spark, {table.name: table for table in tables}, by)
         if found is None:
             raise no_key(insert, sink, relation)
         row_key = found
         result = replace(result, key=tuple(name for name, _ in found.columns))
+        parts = (PartColumn(PART, tuple(sorted(by.distribution))),) if by is not None else parts
     required = (
         [c.name for c in result.columns if c.name in sink.key or not c.type.nullable] if drops_nulls else []
     )
@@ -159,7 +163,7 @@ def plan_insert(
         operations=relation.operations,
         columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
         key=result.key,
-        row_key=tuple(ResultColumn(name, type) for name, type in row_key.columns),
+        row_key=tuple(ResultColumn(name, type) for name, type in row_key.kept),
         merge_columns=tuple(c.name for c in result.columns if c.name not in result.key) if part else (),
         is_updating=result.is_updating,
         keeps_last=keeps_last,

@@ -136,8 +136,8 @@ class InsertPlan:
     key: tuple[str, ...]
     """The columns of the sink by which a row of the result replaces its former one; empty if rows are only added."""
     row_key: tuple[ResultColumn, ...]
-    """The columns of the key where the sink has none, which the table of the result has beside `columns`; see
-    `sql.row_key`."""
+    """The columns of the key where the sink has none, and one by which the result is computed in parts, which its table
+    has beside `columns`; see `sql.row_key`."""
     merge_columns: tuple[str, ...]
     """The columns outside of the key that this INSERT has in a sink that others write, too, and `columns` has no
     others; empty if it writes whole rows. See `own_columns`."""

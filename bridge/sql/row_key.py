@@ -13,22 +13,31 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
+from bridge.sql.analysis import JoinColumn
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.relation import Relation
 
-__all__ = ["RowKey", "add_row_key", "can_have_row_key"]
+__all__ = ["PART", "RowKey", "add_row_key", "can_have_row_key"]
 
+PART = "__part"
 _NAME = "__key"
 _POSITION = POSITION_COLUMNS[:3]
 
 
 @dataclass(frozen=True)
 class RowKey:
-    """Columns that the result has beside those of the sink, and the topics of which they are positions."""
+    """Columns of the key that the result has beside those of the sink, and the topics of which they are positions; and
+    the column PART, if it has that."""
 
     columns: tuple[tuple[str, DataType], ...] = ()
     positioned: tuple[str, ...] = ()
+    part: JoinColumn | None = None
+
+    @property
+    def kept(self) -> tuple[tuple[str, DataType], ...]:
+        """All of these columns."""
+        return (*self.columns, *(((PART, self.part.type),) if self.part is not None else ()))
 
 
 def can_have_row_key(sink: Table, relation: Relation) -> bool:
@@ -36,12 +45,17 @@ def can_have_row_key(sink: Table, relation: Relation) -> bool:
     return not sink.key and sink.delta is None and not set(relation.operations) - {"join"}
 
 
-def add_row_key(query: exp.Query, tables: Mapping[str, Table]) -> RowKey | None:
-    """Adds the key to a translated query in place. None, and then the query is of no more use, where a table in it has
-    neither a PRIMARY KEY nor positions, or rows of a table are there more than once."""
+def add_row_key(query: exp.Query, tables: Mapping[str, Table], part: JoinColumn | None) -> RowKey | None:
+    """Adds the key to a translated query in place, and with `part` a column of its FROM by which it is computed in
+    parts. None, and then the query is of no more use, where a table in it has neither a PRIMARY KEY nor positions, or
+    rows of a table are there more than once."""
     positioned: dict[str, None] = {}
     found = _added(query, tables, positioned)
-    return None if found is None else RowKey(tuple(found), tuple(positioned))
+    if found is None:
+        return None
+    if part is not None:
+        query.append("expressions", exp.alias_(part.node, exp.to_identifier(PART, quoted=True), copy=False))
+    return RowKey(tuple(found), tuple(positioned), part)
 
 
 def _added(

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from bridge.sql.accumulators import Accumulator, accumulator
 from bridge.sql.aggregates import aggregate_call
-from bridge.sql.analysis import Analyse, Analysed, Environment
+from bridge.sql.analysis import Analyse, Analysed, Environment, JoinColumn
 from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
 from bridge.sql.distribution import Distribution, project_distributions
 from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
@@ -103,7 +103,21 @@ def analyse_select(
     found = joined_groups(select, scope, groups, _selected(groups, projections)) if groups else None
     if is_distinct:
         check_distinct(tree, relation.window, select)
-    return Analysed(relation.distinct() if is_distinct else relation, select, found, found_accumulators)
+    is_plain = not aggregates and not is_distinct and ranked is None
+    column = _join_column(scope, joined) if is_plain else None
+    return Analysed(
+        relation.distinct() if is_distinct else relation, select, found, found_accumulators, column
+    )
+
+
+def _join_column(scope: Scope, joined: Joined) -> JoinColumn | None:
+    for term in sorted((t for t in joined.distributions if len(t) == 1), key=min):
+        index = min(term)
+        item, column = scope.owner(index), scope.column(index)
+        if column.type is not None and "join" in joined.operations:
+            node = exp.column(column.name, table=item.alias, quoted=True)
+            return JoinColumn(node, column.type, joined.distributions[term])
+    return None
 
 
 def _expand_stars(select: exp.Select, scope: Scope) -> None:

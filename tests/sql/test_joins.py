@@ -149,6 +149,21 @@ def test_updated_rows_without_a_key_get_one_where_the_sink_has_none() -> None:
         ]
 
 
+def test_such_rows_have_a_column_for_their_parts() -> None:
+    """The column of the join is kept where it is not selected."""
+    found = plan(
+        "SELECT v.region, u.name FROM views AS v LEFT JOIN users AS u ON v.user_id = u.id",
+        "a STRING, b STRING",
+        "",
+        "print",
+    )
+    assert [c.name for c in found.row_key] == [*found.key, "__part"]
+    assert [(p.name, dict(p.sources)) for p in found.parts] == [
+        ("__part", {"views": "user_id", "users": "id"})
+    ]
+    assert "`v`.`user_id` AS `__part`" in found.spark_sql
+
+
 def test_of_subqueries_too() -> None:
     query = (
         "SELECT r.name FROM (SELECT v.region, u.name FROM views AS v JOIN users AS u ON v.user_id = u.id) AS r "

@@ -44,6 +44,18 @@ QUERIES = {
         "h, g",
         "SELECT e.h, e.g, COUNT(*), COUNT(u.w) FROM e LEFT JOIN u ON e.h = u.h AND e.id = u.id GROUP BY e.h, e.g",
     ),
+    "by_full": (
+        "h INT, n BIGINT, met BIGINT",
+        "h",
+        "SELECT COALESCE(e.h, u.h), COUNT(e.v), COUNT(u.w) FROM e FULL JOIN u ON e.h = u.h AND e.id = u.id "
+        "GROUP BY COALESCE(e.h, u.h)",
+    ),
+    "by_right": (
+        "h INT, n BIGINT, total INT",
+        "h",
+        "SELECT u.h, COUNT(e.v), SUM(f.v) FROM f JOIN e ON e.h = f.h AND e.id = f.id "
+        "RIGHT JOIN u ON e.h = u.h AND e.v = u.id GROUP BY u.h",
+    ),
     "of_all": (
         "name STRING, n BIGINT",
         "name",
