@@ -1,9 +1,11 @@
-"""Scripts drawn by a seed: joins, filters, aggregates and Top-N over the sources, in combinations that nobody chose."""
+"""Scripts drawn by a seed: joins, filters, aggregates, Top-N and windows over the sources, in combinations that nobody
+chose."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from benchmarks.flink_scripts.cases import Case, Insert
 
@@ -63,26 +65,30 @@ _ON = {
 
 
 def _case(draw: random.Random, name: str) -> Case:
+    if draw.random() < 0.15:
+        return Case(name, "drawn", (_windowed(draw, name),))
     chosen = sorted(draw.sample(range(len(_FROM)), draw.choice([1, 2, 2, 2, 3])))
     draw.shuffle(chosen)
     tables = [_FROM[number] for number in chosen]
-    source, conditions = _joined(draw, [table[0] for table in tables])
+    adds_only = all(table[0] in _ADDING for table in tables)
+    shape = draw.choice([*_SHAPES, _rows] if adds_only else _SHAPES)
+    kinds = ["JOIN", ","] if shape is _rows else ["JOIN", "JOIN", "LEFT JOIN", ","]
+    source, conditions = _joined(draw, [table[0] for table in tables], kinds)
     conditions += [draw.choice(table[3]) for table in tables if draw.random() < 0.4]
     where = f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
     groups = [column for table in tables for column in table[1]]
     values = [column for table in tables for column in table[2]]
-    shape = draw.choice([_aggregate, _aggregate, _aggregate, _distinct, _top, _nested])
     return Case(name, "drawn", (shape(draw, name, source + where, groups, values),))
 
 
-def _joined(draw: random.Random, tables: list[str]) -> tuple[str, list[str]]:
+def _joined(draw: random.Random, tables: list[str], kinds: Sequence[str]) -> tuple[str, list[str]]:
     """FROM, and the conditions of comma joins."""
     text, conditions = tables[0], []
     for at, table in enumerate(tables[1:], 1):
         before = draw.choice(tables[:at])
         names = [one.split()[0] for one in (before, table)]
         on = _ON.get((names[0], names[1])) or _ON[names[1], names[0]]
-        kind = draw.choice(["JOIN", "JOIN", "LEFT JOIN", ","])
+        kind = draw.choice(kinds)
         text += f", {table}" if kind == "," else f" {kind} {table} ON {on}"
         if kind == ",":
             conditions.append(on)
@@ -177,6 +183,55 @@ def _nested(
     column, _ = draw.choice(list(values))
     inner = f"SELECT COUNT({column}) AS n FROM {source} GROUP BY {', '.join(keys)}"
     return Insert(name, "n BIGINT, groups_ BIGINT", f"SELECT n, COUNT(*) FROM ({inner}) AS g GROUP BY n", "n")
+
+
+def _rows(
+    draw: random.Random,
+    name: str,
+    source: str,
+    groups: Sequence[tuple[str, str]],
+    values: Sequence[tuple[str, str]],
+) -> Insert:
+    """Rows for a sink that only takes rows, of tables that only get rows."""
+    chosen = draw.sample([*groups, *values], 3)
+    columns = ", ".join(f"c{number} {type}" for number, (_, type) in enumerate(chosen))
+    return Insert(name, columns, f"SELECT {', '.join(column for column, _ in chosen)} FROM {source}")
+
+
+def _changes(
+    draw: random.Random,
+    name: str,
+    source: str,
+    groups: Sequence[tuple[str, str]],
+    values: Sequence[tuple[str, str]],
+) -> Insert:
+    """Rows that are updated, for a sink without a key."""
+    return replace(_rows(draw, name, source, groups, values), format="debezium-json")
+
+
+def _windowed(draw: random.Random, name: str) -> Insert:
+    table, column = draw.choice(
+        [("visits", "page"), ("visits", "note"), ("clicks", "page"), ("clicks", "target")]
+    )
+    seconds = draw.choice([5, 7, 10])
+    call = draw.choice(
+        [
+            f"TUMBLE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND)",
+            f"HOP(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND, INTERVAL '{3 * seconds}' SECOND)",
+            f"CUMULATE(TABLE {table}, DESCRIPTOR(ts), INTERVAL '{seconds}' SECOND, INTERVAL '{4 * seconds}' SECOND)",
+        ]
+    )
+    type = "INT" if column == "page" else "STRING"
+    query = (
+        f"SELECT window_start, window_end, {column}, COUNT(*), COUNT(DISTINCT user_id) FROM TABLE({call}) "
+        f"GROUP BY window_start, window_end, {column}"
+    )
+    declared = f"s TIMESTAMP(3), e TIMESTAMP(3), c {type}, n BIGINT, users BIGINT"
+    return Insert(name, declared, query)
+
+
+_ADDING = ("visits v", "clicks c")
+_SHAPES = [_aggregate, _aggregate, _aggregate, _distinct, _top, _nested, _changes]
 
 
 def _key_names(keys: Sequence[str]) -> str:

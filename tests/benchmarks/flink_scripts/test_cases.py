@@ -38,9 +38,9 @@ def test_the_scripts_of_both_systems_differ_in_options_only() -> None:
     assert case.inserts[0].statement in own and case.inserts[0].statement == theirs[-1]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_drawn_scripts_are_accepted(seed: int) -> None:
-    cases = drawn_cases(seed, 40)
-    assert cases == drawn_cases(seed, 40) and cases != drawn_cases(seed + 1, 40)
+    cases = drawn_cases(seed, 30)
+    assert cases == drawn_cases(seed, 30) and cases != drawn_cases(seed + 1, 30)
     refused = {case.inserts[0].statement: why for case in cases if (why := refusal(case))}
     assert not refused
