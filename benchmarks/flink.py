@@ -59,10 +59,17 @@ class Flink:
         self._folder = folder
 
     def command(
-        self, place: Path, statements: Sequence[str], settings: Mapping[str, str], *, memory: str = "2g"
+        self,
+        place: Path,
+        statements: Sequence[str],
+        settings: Mapping[str, str],
+        *,
+        memory: str = "2g",
+        runner: Path | None = None,
     ) -> list[str]:
         """The command that runs `statements` to their end, with as much heap as the bridge has. Its files are put into
-        `place`, which is new."""
+        `place`, which is new. `runner` is the Java source of what runs them, FlinkSql.java by default."""
+        source = runner or _RUNNER
         place.mkdir(parents=True)
         defaults = {
             "parallelism.default": str(os.cpu_count() or 1),
@@ -75,7 +82,7 @@ class Flink:
             "\n".join(f"{key}: {value}" for key, value in (defaults | dict(settings)).items())
         )
         files = [place / "statements.sql", place / "flink.yaml"]
-        return self.program(_RUNNER, place, files, memory=memory, level="WARN")
+        return self.program(source, place, files, memory=memory, level="WARN")
 
     def program(
         self, source: Path, place: Path, arguments: Sequence[Path], *, memory: str = "2g", level: str = "OFF"

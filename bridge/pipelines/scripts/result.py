@@ -217,7 +217,10 @@ class Result:
                 if self.plan.key:
                     merged = self._merged(table, changes, checked_upserts(changes, self.plan), progress)
                 else:
-                    merged = append_batch(table, changes, rows=changes.count(), progress=progress)
+                    # A number of Spark's, such as ROW_NUMBER, may have another type than the sink's column.
+                    typed = [col(f.name).cast(f.dataType).alias(f.name) for f in table.fields]
+                    rows = changes.count()
+                    merged = append_batch(table, changes.select(*typed), rows=rows, progress=progress)
             finally:
                 changes.unpersist()
         failpoints.hit("script.after-commit")
@@ -245,7 +248,9 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
         if not all(c.name in present for c in plan.kept_columns):
             plan = plan.without_kept_columns()
         former = [f for n, f in present.items() if n not in {c.name for c in plan.kept_columns}]
-    fields = [T.StructField(c.name, spark_type(c.type)) for c in (*plan.columns, *plan.kept_columns)]
+    fields = [
+        T.StructField(c.name, spark_type(c.type)) for c in (*plan.columns, *plan.kept_columns, *plan.row_key)
+    ]
     appends = not plan.key
     if plan.merge_columns:
         table = open_shared_table(spark, target, fields, pipeline=name, key=plan.key)
