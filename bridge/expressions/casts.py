@@ -22,6 +22,7 @@ _BYTES = ("BINARY", "VARBINARY", "BYTES")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
+_NO_VALUE = "a CAST to {} of a text that is none; TRY_CAST gives NULL"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\\d{1,4}(-\\d{1,2}(-\\d{1,2})?)?"
 _MOMENT = r"\\d{1,4}-\\d{1,2}-\\d{1,2}( \\d{1,2}:\\d{1,2}:\\d{1,2}([.]\\d{1,9})?)?"
@@ -81,9 +82,8 @@ def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: b
         return spark("CAST(@0 AS BINARY)", value) if given.name in (*_TEXTS, *_BYTES) else None
     if wanted.name == "BOOLEAN":
         if given.name in _TEXTS:
-            otherwise = (
-                "" if trying else f"WHEN @0 IS NOT NULL THEN {failed('a text that is no BOOLEAN', 'BOOLEAN')}"
-            )
+            no_value = failed(_NO_VALUE.format("BOOLEAN"), "BOOLEAN")
+            otherwise = "" if trying else f"WHEN @0 IS NOT NULL THEN {no_value}"
             tests = f"WHEN LOWER(@0) IN {_TRUE} THEN TRUE WHEN LOWER(@0) IN {_FALSE} THEN FALSE"
             return spark(f"CASE {tests} {otherwise} END", value)
         return (
@@ -121,7 +121,7 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
     if wanted.name == "DECIMAL":
         made = f"TRY_{plain}"
         if name in ("FLOAT", "DOUBLE") and not trying:
-            no_number = failed(f"NaN and infinity are no {wanted.flink()}", wanted.spark())
+            no_number = failed(f"a CAST of NaN or infinity to {wanted.name}", wanted.spark())
             made = f"CASE WHEN ISNAN(@0) OR ABS(@0) = DOUBLE('Infinity') THEN {no_number} ELSE {made} END"
         return spark(made, value)
     if name in INTEGERS:
@@ -169,7 +169,7 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
         made = text_to_time(value, wanted)
         if trying:
             return made
-        reason = failed(f"a text that is no {wanted.name}", wanted.spark())
+        reason = failed(_NO_VALUE.format(wanted.name), wanted.spark())
         return spark(f"COALESCE(@1, IF(@0 IS NULL, NULL, {reason}))", value, made)
     if given.name not in ("DATE", *_TIMES):
         return None

@@ -203,7 +203,7 @@ ENTRIES: Entries = {
     "ENCODE": _coded,
     "FROM_BASE64": (
         "COALESCE(MAKE_VALID_UTF8(CAST(TRY_TO_BINARY(@0, 'base64') AS STRING)), IF(@0 IS NULL, NULL, "
-        f"{failed('a text that is no base64', 'STRING')}))"
+        f"{failed('FROM_BASE64 of a text that is no base64', 'STRING')}))"
     ),
     "INSTR": _position,
     "IS_ALPHA": "COALESCE(REGEXP_LIKE(@0, '^[a-zA-Z]+$'), FALSE)",

@@ -35,7 +35,7 @@ from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
-from bridge.pipelines.runtime.spark_errors import raised_reason
+from bridge.pipelines.runtime.spark_errors import data_reason
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.double_keys import checked_upserts
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
@@ -289,7 +289,7 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
     except GapError as gap:
         raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
     except (PySparkException, Py4JJavaError) as error:  # of two stages that fail at once py4j raises its own
-        raised = raised_reason(error)  # such as that of a window for a row without a time
+        raised = data_reason(error)  # also that of a window for a row without a time
         if raised is None:
             raise
         raise TableError(f"INSERT {name}: {raised}") from error
