@@ -6,6 +6,9 @@ and a text that is no value is an error, NULL for TRY_CAST. Source: Flink's plan
 
 from __future__ import annotations
 
+import re
+from datetime import date
+
 from sqlglot import exp
 
 from bridge.expressions.arithmetic import wrapped
@@ -15,7 +18,7 @@ from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC
 from bridge.schema import ArrayType, DataType, ScalarType
 
-__all__ = ["DAY_OF_TIME", "cast", "failed", "text_to_time", "to_text"]
+__all__ = ["DAY_OF_TIME", "cast", "cut_decimal", "failed", "text_to_time", "to_text"]
 
 _TEXTS = ("CHAR", "VARCHAR", "STRING")
 _BYTES = ("BINARY", "VARBINARY", "BYTES")
@@ -128,7 +131,7 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
         narrower = INTEGERS.index(wanted.name) < INTEGERS.index(name)
         return wrapped(spark("CAST(@0 AS BIGINT)", value), wanted.name) if narrower else spark(plain, value)
     if name == "DECIMAL":
-        return _cut_decimal(value, given, wanted.name)
+        return cut_decimal(value, given, wanted.name)
     return _cut_float(value, wanted.name)
 
 
@@ -148,8 +151,8 @@ def _cut_float(value: exp.Expr, name: str) -> exp.Expr:
     )
 
 
-def _cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
-    """The lowest bits of the whole part."""
+def cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
+    """Returns the lowest bits of the whole part of a DECIMAL, as an integer of type `name`."""
     precision, scale = given.parameters
     if precision - scale <= 18:
         return wrapped(spark("CAST(@0 AS BIGINT)", value), name)
@@ -163,9 +166,9 @@ def _cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
 def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
 
     if given.name in _TEXTS:
-        if isinstance(value, exp.Literal):
-            made = cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
-            return made if not trying else text_to_time(value, wanted)
+        if isinstance(value, exp.Literal) and not trying:
+            _check_constant(str(value.this), wanted)
+            return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
         made = text_to_time(value, wanted)
         if trying:
             return made
@@ -184,3 +187,14 @@ def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
     pattern = rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
     text = "@0" if type.name != "DATE" else "SPLIT_PART(TRIM(@0), ' ', 1)"
     return cut(spark(f"TRY_CAST(IF(@0 RLIKE '{pattern}', {text}, NULL) AS {type.spark()})", value), type)
+
+
+def _check_constant(text: str, type: ScalarType) -> None:
+    """Raises Refusal for a text that is no time, which would fail in every row."""
+    pattern = rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
+    found = re.match(pattern.replace("\\\\", "\\"), text)
+    parts = [int(part) for part in text.strip().partition(" ")[0].split("-")] if found else []
+    try:
+        date(*[*parts, 1, 1][:3])
+    except (TypeError, ValueError):
+        raise Refusal(f"{text!r} is no {type.name}") from None

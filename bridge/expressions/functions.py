@@ -13,8 +13,9 @@ from bridge.expressions.call import Call
 from bridge.expressions.entries import ENTRIES
 from bridge.expressions.numbers import modulo_type, rounded_type
 from bridge.expressions.refusal import Refusal
-from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, Signature, signature_of
+from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, UNSUPPORTED, Signature, signature_of
 from bridge.expressions.template import spark
+from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import common, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
@@ -25,6 +26,8 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     """Returns a call of a scalar function in Spark, and its type. Raises Refusal for arguments that Flink refuses, and
     for what Spark does not have."""
     name = str(node.name).upper()
+    if name in UNSUPPORTED:
+        raise Refusal(f"the function {name} of Flink is not supported")
     if name not in FUNCTIONS:
         return node, None  # a user's
     if name == "ROW":
@@ -77,6 +80,8 @@ def result_of(signature: Signature, call: Call) -> DataType | None:
     if result == "map":
         key, value = (t.element if isinstance(t, ArrayType) else None for t in types)
         return MapType(key, value) if key is not None and value is not None else None
+    if result == "added":
+        return added_type(call)
     if result == "round":
         return rounded_type(call)
     if result == "%":

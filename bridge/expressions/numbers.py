@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from bridge.expressions.arithmetic import LONG, arithmetic, negative
 from bridge.expressions.call import Call, Entries
+from bridge.expressions.casts import cut_decimal
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.times import whole
@@ -55,13 +56,15 @@ def _rounded(call: Call) -> exp.Expr:
     if type.name in INTEGERS and digits >= 0:
         return value
     cuts = call.name == "TRUNCATE"
-    if cuts or type.name in INTEGERS:
-        made = f"IF(@0 < 0, CEIL(@0, {digits}), FLOOR(@0, {digits}))"
-    else:
-        made = f"ROUND(@0, {digits})"
+    made = f"IF(@0 < 0, CEIL(@0, {digits}), FLOOR(@0, {digits}))" if cuts else f"ROUND(@0, {digits})"
+    if type.name in INTEGERS:  # the result wraps
+        wide = ScalarType("DECIMAL", (21, 0))
+        exact = spark(f"CAST({made} AS {wide.spark()})", spark(f"CAST(@0 AS {wide.spark()})", value))
+        return cut_decimal(exact, wide, type.name)
     if type.name == "DECIMAL" and digits >= type.parameters[1]:
         return value
     if type.name in ("FLOAT", "DOUBLE") and cuts:
+        value = spark("CAST(@0 AS DOUBLE)", value)
         return spark(f"CAST(IF(ABS(@0) < DOUBLE(1000000000000000), {made}, @0) AS {result.spark()})", value)
     return spark(f"TRY_CAST({made} AS {result.spark()})", value)
 

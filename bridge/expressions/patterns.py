@@ -21,7 +21,7 @@ _JAVA_ONLY = [
     (r"\\[hRX]", "x"),
     (r"([*+?}])\+", r"\1"),
 ]
-_LETTERS = frozenset("yMdHhmsSEaGLDkKnVzxXZOQq")
+_LETTERS = frozenset("yMdHhmsSEaGDkKzXZ")
 _WEEK_YEAR = re.compile("Y+")
 
 

@@ -51,7 +51,7 @@ def spelled(type: DataType) -> str:
     assert isinstance(type, ScalarType)
     is_sized = type.name in ("CHAR", "VARCHAR") and type.parameters and type.parameters[0] < _LONGEST
     if is_sized:
-        return f"{type.name}({type.parameters[0]})"
+        return f"N{type.name}({type.parameters[0]})"  # sqlglot takes VARCHAR(n) of Spark for STRING
     return f"{type.spark()}({type.parameters[0]})" if type.name in _TIMES else type.spark()
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC
 from bridge.schema import ArrayType, DataType, MapType, ScalarType
 
-__all__ = ["FUNCTIONS", "SIGNATURES", "Signature", "signature_of"]
+__all__ = ["FUNCTIONS", "SIGNATURES", "UNSUPPORTED", "Signature", "signature_of"]
 
 _TEXT = """
 UPPER(text) STRING
@@ -47,8 +47,6 @@ FROM_BASE64(base64) STRING
 TO_BASE64(text) STRING
 ASCII(text) INT
 CHR(integer) STRING
-DECODE(bytes charset) STRING
-ENCODE(text charset) BYTES
 INSTR(text part [count [count]]) INT
 LOCATE(part text [count]) INT
 PARSE_URL(url urlpart [part]) STRING
@@ -125,7 +123,7 @@ TO_DATE(time_text [pattern]) DATE
 TO_TIMESTAMP(time_text [pattern]) TIMESTAMP(3)
 TO_TIMESTAMP_LTZ(seconds literal) TIMESTAMP_LTZ(3)
 CONVERT_TZ(time_text zone zone) STRING
-TIMESTAMPADD(unit count day) =3
+TIMESTAMPADD(unit count day) added
 TIMESTAMPDIFF(unit day day) INT
 """
 _VALUES = """
@@ -240,6 +238,10 @@ def _fits(type: DataType | None, kind: str) -> bool:
 SIGNATURES = tuple(
     Signature.parse(line) for line in f"{_TEXT}{_NUMBERS}{_TIMES}{_VALUES}".split("\n") if line.strip()
 )
+UNSUPPORTED = frozenset(
+    "DECODE ENCODE INITCAP JSON_ARRAY JSON_OBJECT JSON_QUOTE JSON_STRING JSON_UNQUOTE PERCENTILE PRINTF TYPEOF".split()
+)
+"""Functions of Flink that Spark has with another meaning, or not."""
 FUNCTIONS = frozenset({"ROW", *(s.name for s in SIGNATURES)})
 """The names of all scalar functions that are called like functions."""
 

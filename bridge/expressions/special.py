@@ -35,6 +35,8 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         return node, common(
             [type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None]
         )
+    if isinstance(node, (exp.Decode, exp.Encode)):
+        raise Refusal(f"{node.key.upper()} is not supported")
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):
@@ -42,10 +44,7 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     if isinstance(node, (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe, exp.StrPosition)):
         return _text(node, type_of)
     if isinstance(node, exp.Bracket):
-        # Starts at 1 and returns null past the end and for a missing key of a map, as in Flink.
-        return exp.Anonymous(this="TRY_ELEMENT_AT", expressions=[node.this, *node.expressions]), _element(
-            type_of(node.this)
-        )
+        return _item(node, type_of(node.this)), _element(type_of(node.this))
     if isinstance(node, exp.Array):
         item = common([type_of(item) for item in node.expressions])
         return node, None if item is None else ArrayType(item)
@@ -104,6 +103,15 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
         if other is not None and not comparable(type_of(node.this), type_of(other)):
             types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
             raise Refusal(f"{' and '.join(types)} cannot be compared; CAST one of them")
+
+
+def _item(node: exp.Bracket, type: DataType | None) -> exp.Expr:
+    """array[n] or map[key]: positions start at 1; NULL past the ends and for a missing key."""
+    (key,) = node.expressions
+    position = literal(key)
+    if not isinstance(type, ArrayType) or (position is not None and int(position) > 0):
+        return spark("TRY_ELEMENT_AT(@0, @1)", node.this, key)
+    return spark("IF(@1 > 0, TRY_ELEMENT_AT(@0, @1), NULL)", node.this, key)
 
 
 def _element(type: DataType | None) -> DataType | None:

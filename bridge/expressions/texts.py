@@ -14,7 +14,6 @@ __all__ = ["ENTRIES", "overlay", "substring"]
 
 _QUOTED = r"CONCAT('\\Q', REPLACE(@1, '\\E', '\\E\\\\E\\Q'), '\\E')"
 _PARTS = f"SPLIT(@0, {_QUOTED})"
-_CHARSETS = ("UTF-8", "ISO-8859-1", "UTF-16BE", "UTF-16LE")
 
 
 def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None, call: Call | None = None) -> exp.Expr:
@@ -123,16 +122,6 @@ def _regexp(call: Call) -> exp.Expr:
     )
 
 
-def _coded(call: Call) -> exp.Expr:
-    charset = (call.constant(1) or "").upper()
-    legal = ("UTF-8", "ISO-8859-1") if call.name == "DECODE" else ("UTF-8", "UTF-16BE", "UTF-16LE")
-    if charset not in legal:
-        raise Refusal(f"the charset of {call.name} must be a constant: {', '.join(legal)}")
-    if call.name == "DECODE" and charset == "UTF-8":
-        return spark("MAKE_VALID_UTF8(CAST(@0 AS STRING))", call.arguments[0])
-    return spark(f"{call.name}(@0, '{charset}')", call.arguments[0])
-
-
 def _position(call: Call) -> exp.Expr:
     """INSTR and LOCATE, whose search may begin behind the first character, INSTR's at a later occurrence."""
     text, part, *more = call.arguments
@@ -149,7 +138,9 @@ def _position(call: Call) -> exp.Expr:
         raise Refusal("the position and the occurrence of INSTR begin at 1")
     found = spark(f"LOCATE(@1, @0, {start})", text, part)
     for _ in range(times - 1):
-        found = spark("IF(@2 = 0, 0, LOCATE(@1, @0, @2 + 1))", text, part, found)
+        found = spark(
+            "CASE WHEN @2 = 0 THEN 0 WHEN @2 > 0 THEN LOCATE(@1, @0, @2 + 1) END", text, part, found
+        )
     return found
 
 
@@ -198,15 +189,13 @@ ENTRIES: Entries = {
     "ASCII": "CASE WHEN ASCII(@0) < 128 THEN ASCII(@0) ELSE CAST(CONV(LEFT(HEX(@0), 2), 16, 10) AS INT) - 256 END",
     "CONCAT": _concatenated,
     "CONCAT_WS": _concatenated,
-    "DECODE": _coded,
     "ELT": _elt,
-    "ENCODE": _coded,
     "FROM_BASE64": (
         "COALESCE(MAKE_VALID_UTF8(CAST(TRY_TO_BINARY(@0, 'base64') AS STRING)), IF(@0 IS NULL, NULL, "
         f"{failed('FROM_BASE64 of a text that is no base64', 'STRING')}))"
     ),
     "INSTR": _position,
-    "IS_ALPHA": "COALESCE(REGEXP_LIKE(@0, '^[a-zA-Z]+$'), FALSE)",
+    "IS_ALPHA": "COALESCE(REGEXP_LIKE(@0, '^\\\\p{L}+$'), FALSE)",
     "IS_DECIMAL": "TRY_CAST(@0 AS DOUBLE) IS NOT NULL",
     "IS_DIGIT": "COALESCE(REGEXP_LIKE(@0, '^[0-9]+$'), FALSE)",
     "LOCATE": _position,

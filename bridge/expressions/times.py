@@ -18,7 +18,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["DAY", "ENTRIES", "PARTS", "extracted", "interval_sum", "rounded", "whole"]
+__all__ = ["DAY", "ENTRIES", "PARTS", "added_type", "extracted", "interval_sum", "rounded", "whole"]
 
 _MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"
 DAY = DAY_OF_TIME
@@ -57,6 +57,8 @@ def extracted(part: str, value: exp.Expr, type: DataType | None) -> exp.Expr:
     if name in PARTS:
         day = value if is_day else spark(DAY, value)
         return spark(f"CAST({PARTS[name]} AS BIGINT)", day)
+    if name in _OF_TIMES and is_day and name not in ("HOUR", "EPOCH"):
+        raise Refusal(f"a DATE has no {name}")  # Flink makes one of the number of the day
     if name in _OF_TIMES:
         return spark(_OF_TIMES[name], value)
     legal = ", ".join(sorted({*PARTS, *_OF_TIMES}))
@@ -86,6 +88,8 @@ def _bound(name: str, unit: str, value: exp.Expr, type: ScalarType) -> exp.Expr:
     floor = f"(DATE_TRUNC('{unit}', @0 {shift}) {back})"
     # From WEEK on Flink rounds the day of a time, see `DAY`.
     operand = value if type.name == "DATE" or unit not in ("WEEK", *_MONTHS_OF) else spark(DAY, value)
+    if operand is value:
+        operand = cut(value, ScalarType(type.name, (3,))) if type.name != "DATE" else value
     if name == "FLOOR":
         return spark(f"CAST({floor} AS {type.spark()})", operand)
     step = f"INTERVAL '{3 if unit == 'QUARTER' else 1}' {'MONTH' if unit == 'QUARTER' else unit}"
@@ -126,16 +130,22 @@ def interval_sum(node: exp.Expr, type: ScalarType) -> exp.Expr:
     return exp.cast(exp.paren(node.copy()), "DATE", dialect="spark")
 
 
+def added_type(call: Call) -> DataType | None:
+    """Returns the type of TIMESTAMPADD: that of the time, a TIMESTAMP for hours that are added to a DATE."""
+    type = call.types[2]
+    is_day = isinstance(type, ScalarType) and type.name == "DATE"
+    return ScalarType("TIMESTAMP", (6,)) if is_day and _unit(call) in ("SECOND", "MINUTE", "HOUR") else type
+
+
 def _added(call: Call) -> exp.Expr:
-    """TIMESTAMPADD(unit, count, time), whose type is that of the time."""
+    """TIMESTAMPADD(unit, count, time)."""
     unit, count, value = _unit(call), call.arguments[1], call.arguments[2]
     type = call.types[2]
     made = exp.Anonymous(this="TIMESTAMPADD", expressions=[exp.var(unit), count.copy(), value.copy()])
     if not isinstance(type, ScalarType):
         return made
-    if type.name == "DATE" and unit in ("SECOND", "MINUTE", "HOUR"):
-        return spark("IF(@0 IS NULL, NULL, @1)", count, value)
-    return spark(f"CAST(@0 AS {type.spark()})", made)
+    result = added_type(call)
+    return spark(f"CAST(@0 AS {result.spark()})", made) if result is not None else made
 
 
 def _between(call: Call) -> exp.Expr:

@@ -19,6 +19,8 @@ from bridge.schema import DataType, ScalarType
 
 __all__ = ["ARITHMETIC", "adapt", "type_of"]
 
+_LEAST = {"2147483648": ScalarType("INT"), "9223372036854775808": ScalarType("BIGINT")}
+"""The types of the smallest integers, whose digits alone would need a larger one."""
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 
 
@@ -56,7 +58,8 @@ def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
     if isinstance(node, exp.Paren):
         return node, type_of(node.this)
     if isinstance(node, exp.Neg):
-        type = type_of(node.this)
+        least = _LEAST.get(str(node.this.this)) if isinstance(node.this, exp.Literal) else None
+        type = least or type_of(node.this)
         is_number = isinstance(type, ScalarType) and type.name in NUMERIC
         return (negative(node.this, type) if is_number and isinstance(type, ScalarType) else node), type
     if isinstance(node, ARITHMETIC):

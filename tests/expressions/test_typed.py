@@ -17,7 +17,7 @@ from bridge.expressions.signatures import FUNCTIONS
 from tests.expressions.known_differences import DIFFERENCES
 from tests.expressions.vectors import Vector, evaluate, inputs, is_same, spark_text, vectors
 
-_DRAWN = 500
+_DRAWN = 300
 _UNORDERED = re.compile("MAP_(KEYS|VALUES|ENTRIES)")
 
 
@@ -51,7 +51,7 @@ def _differences(spark: SparkSession, chosen: Sequence[Vector]) -> list[str]:
 
 def _is_same(vector: Vector, flink: Any, actual: Any) -> bool:
     ordered = not _UNORDERED.search(vector.expression)
-    return is_same(flink, actual, of_float=vector.type == "FLOAT", ordered=ordered)
+    return is_same(flink, actual, of_float=vector.type.startswith("FLOAT"), ordered=ordered)
 
 
 def _inputs(expression: str, row: int) -> str:
@@ -79,8 +79,8 @@ def test_all_have_the_values_of_flink(spark: SparkSession) -> None:
 
 def test_every_function_is_accepted_in_some_way() -> None:
     text = "\n".join(vector.expression for vector, _ in _accepted(list(vectors())))
-    called = set(re.findall(r"\b([A-Z][A-Z0-9_]+)\(", text))
-    assert FUNCTIONS - called == {"ROW"}
+    called = set(re.findall(r"\b([A-Z][A-Z0-9_]*)\(", text))
+    assert FUNCTIONS - called == set()
 
 
 def test_the_documentation_lists_functions_and_differences() -> None:

@@ -50,13 +50,24 @@ class Vector:
 
     @property
     def has_bug(self) -> bool:
-        """Whether Flink's generated code for it does not compile, or its planner fails."""
-        return any(isinstance(v, dict) and _BUG.match(str(v.get("error", ""))) for v in self.values)
+        """Whether Flink fails for the expression itself: its generated code does not compile, or its planner folds a
+        constant that it cannot represent (NULL, infinity, a FLOAT of more than seven digits)."""
+        errors = [str(v.get("error", "")) for v in self.values if isinstance(v, dict)]
+        is_constant = "c_" not in self.expression
+        return any(map(_BUG.match, errors)) or (
+            is_constant
+            and (
+                re.search("AS FLOAT\\)|'-0.0'", self.expression) is not None
+                or any(map(_FOLDED.match, errors))
+            )
+        )
 
 
 _BUG = re.compile(
     "CompileException|CodeGenException|ValidationException|NullPointerException|AssertionError|ClassCast"
 )
+_ROUNDED = re.compile("AS FLOAT\\)|'-0.0'")
+_FOLDED = re.compile("TableException: Column|ArithmeticException: Division|NumberFormatException: Infinite")
 
 
 def vectors() -> Iterator[Vector]:
