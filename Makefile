@@ -22,7 +22,7 @@ bench bench-full bench-sql: ROWS ?= 1000000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -67,6 +67,9 @@ bench: $(READY) ## Time an ingest beside Delta's recipe and Flink, under 20 minu
 bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the benchmarks run them, too
 	$(BIN)/python -m benchmarks.flink
 
+flink-vectors: $(READY) ## Ask Flink for the values of functions, operators and casts; they become data of the tests
+	$(BIN)/python -m benchmarks.flink_vectors
+
 bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts); a page of each
 	$(BIN)/python -m benchmarks --full --rows $(ROWS) $(if $(ONLY),--only $(ONLY)) \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance.md)
@@ -74,6 +77,10 @@ bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours
 bench-sql: $(READY) ## Time a script in Flink SQL beside Flink and beside a whole aggregate (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) --only sql \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-sql.md)
+
+flink-scripts: $(READY) ## Run whole scripts on Flink and on the bridge, compare their results, write docs/sql-conformance.md (SEED=1,2,3: drawn scripts, too)
+	$(BIN)/python -m benchmarks.flink_scripts $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) $(if $(ONLY),,--report docs/sql-conformance.md)
 
 bench-sizing: $(READY) ## What a million records cost in CPU, memory and shuffle; writes docs/sizing.md (ROWS=500000)
 	$(BIN)/python -m benchmarks.sizing --rows $(or $(ROWS),500000) $(if $(ROWS),,--report docs/sizing.md)

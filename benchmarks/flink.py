@@ -42,7 +42,7 @@ _OPENED = (
 )
 """Packages of Java that Flink reflects upon (conf/config.yaml of its distribution)."""
 _LOGGING = """\
-rootLogger.level = WARN
+rootLogger.level = {level}
 rootLogger.appenderRef.console.ref = console
 appender.console.name = console
 appender.console.type = CONSOLE
@@ -59,10 +59,17 @@ class Flink:
         self._folder = folder
 
     def command(
-        self, place: Path, statements: Sequence[str], settings: Mapping[str, str], *, memory: str = "2g"
+        self,
+        place: Path,
+        statements: Sequence[str],
+        settings: Mapping[str, str],
+        *,
+        memory: str = "2g",
+        runner: Path | None = None,
     ) -> list[str]:
         """The command that runs `statements` to their end, with as much heap as the bridge has. Its files are put into
-        `place`, which is new."""
+        `place`, which is new. `runner` is the Java source of what runs them, FlinkSql.java by default."""
+        source = runner or _RUNNER
         place.mkdir(parents=True)
         defaults = {
             "parallelism.default": str(os.cpu_count() or 1),
@@ -74,8 +81,17 @@ class Flink:
         (place / "flink.yaml").write_text(
             "\n".join(f"{key}: {value}" for key, value in (defaults | dict(settings)).items())
         )
-        (place / "log4j2.properties").write_text(_LOGGING)
-        classes = [_runner(self._folder), *sorted((self._folder / "lib").glob("*.jar")), *_connectors()]
+        files = [place / "statements.sql", place / "flink.yaml"]
+        return self.program(source, place, files, memory=memory, level="WARN")
+
+    def program(
+        self, source: Path, place: Path, arguments: Sequence[Path], *, memory: str = "2g", level: str = "OFF"
+    ) -> list[str]:
+        """The command that runs a Java program with Flink's libraries; its file has the name of its class. The settings
+        of its log are put into `place`."""
+        (place / "log4j2.properties").write_text(_LOGGING.format(level=level))
+        libraries = sorted((self._folder / "lib").glob("*.jar"))
+        classes = [_compiled(self._folder, source), *libraries, *_connectors()]
         opened = [
             argument
             for package in _OPENED
@@ -84,8 +100,7 @@ class Flink:
         return [
             *(jars.java(), f"-Xmx{memory}", *opened),
             f"-Dlog4j.configurationFile={place / 'log4j2.properties'}",
-            *("-cp", os.pathsep.join(map(str, classes)), _RUNNER.stem),
-            *(str(place / "statements.sql"), str(place / "flink.yaml")),
+            *("-cp", os.pathsep.join(map(str, classes)), source.stem, *map(str, arguments)),
         ]
 
 
@@ -106,7 +121,7 @@ def fetch() -> Flink:
             made.mkdir()
             _libraries(Path(scratch, "download"), made / "lib")
             made.rename(folder)
-    _runner(folder)
+    _compiled(folder, _RUNNER)
     return Flink(folder)
 
 
@@ -114,13 +129,13 @@ def _folder() -> Path:
     return jars.home() / f"flink-{VERSION}"
 
 
-def _runner(folder: Path) -> Path:
-    """The folder of the compiled runner; another version of its source is compiled anew."""
-    classes = folder / f"runner-{hashlib.sha256(_RUNNER.read_bytes()).hexdigest()[:12]}"
+def _compiled(folder: Path, source: Path) -> Path:
+    """The folder of a compiled program; another version of its source is compiled anew."""
+    classes = folder / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
     if not classes.is_dir():
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".runner-") as scratch:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".classes-") as scratch:
             made = Path(scratch, "classes")
-            _compile(folder / "lib", made)
+            _compile(folder / "lib", source, made)
             made.rename(classes)
     return classes
 
@@ -149,11 +164,11 @@ def _libraries(download: Path, lib: Path) -> None:
     shutil.move(libraries, lib)
 
 
-def _compile(lib: Path, classes: Path) -> None:
+def _compile(lib: Path, source: Path, classes: Path) -> None:
     classes.mkdir()
     javac = Path(jars.java()).with_name("javac")
     path = os.pathsep.join(map(str, lib.glob("*.jar")))
-    subprocess.run([str(javac), "-cp", path, "-d", str(classes), str(_RUNNER)], check=True)
+    subprocess.run([str(javac), "-cp", path, "-d", str(classes), str(source)], check=True)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from bridge.ddl.cursor import Cursor
-from bridge.ddl.precision import spelled
 from bridge.ddl.types import parse_type
+from bridge.expressions.precision import spelled
 from bridge.schema import ScalarType
 
 __all__ = ["Flink", "Respelled", "parse_tree", "respell"]
@@ -117,10 +117,6 @@ def _quiet() -> Iterator[None]:
 def _cast_type(c: Cursor, prefix: str) -> str:
     start = c.token
     type = parse_type(c, "the type to cast to")
-    if isinstance(type, ScalarType) and (type.is_string or type.is_binary) and type.parameters:
-        wide = "STRING" if type.is_string else "BYTES"
-        c.fail(
-            f"{prefix}Spark's casts ignore the length; cast to {wide} and truncate with LEFT or SUBSTRING",
-            start,
-        )
+    if isinstance(type, ScalarType) and type.is_binary and type.parameters:
+        c.fail(f"{prefix}a cast to BYTES of a length is not supported; cast to BYTES", start)
     return spelled(type)

@@ -2,21 +2,22 @@
 
     tokens -> text (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
 
-Unknown functions and wrong arguments are left to Spark, which refuses them.
+A function that is none of Flink's is a user's, and left to Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.dialect import parse_tree, respell
-from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC, Refusal
-from bridge.ddl.operators import adapt, check, kind
+from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC
+from bridge.ddl.operators import check
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.typed import adapt
 from bridge.schema import DataType
 
 __all__ = ["translate"]
@@ -60,7 +61,7 @@ def _to_spark(root: exp.Expr, types: Mapping[str, DataType]) -> str:
         check(node, types)
     # Children come before parents: the translation of a parent depends on the types of its adapted operands.
     for node in reversed(list(root.walk(bfs=False))):
-        adapted = adapt(node, partial(kind, types=types))
+        adapted = adapt(node)
         if adapted is not node:
             root = adapted if node is root else root
             node.replace(adapted)

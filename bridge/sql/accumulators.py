@@ -15,10 +15,10 @@ from enum import Enum
 
 from sqlglot import exp
 
+from bridge.expressions.type_rules import INTEGERS
 from bridge.schema import DataType, ScalarType
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.tree import spark_text
-from bridge.sql.type_rules import INTEGERS
 
 __all__ = ["KEPT", "Accumulator", "Averages", "accumulator", "counted_values", "merged_columns"]
 

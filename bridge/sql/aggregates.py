@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bridge.ddl.functions import AGGREGATES, call
+from bridge.ddl.functions import AGGREGATES
+from bridge.expressions.template import spark
+from bridge.expressions.type_rules import INTEGERS, NUMERIC
 from bridge.schema import DataType, ScalarType
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import INTEGERS, NUMERIC
 
 __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
 
@@ -121,7 +122,7 @@ def translate_aggregate(tree: QueryTree, aggregate: Aggregate, argument: DataTyp
     if name == "SUM":
         return _cast(aggregate.node.copy(), result.spark())
     total = _named(aggregate.node, "SUM")
-    count = call("NULLIF", _named(aggregate.node, "COUNT"), exp.Literal.number(0))
+    count = spark("NULLIF(@0, 0)", _named(aggregate.node, "COUNT"))
     if argument.name in INTEGERS:
         return _cast(exp.IntDiv(this=total, expression=count), result.spark())
     return _cast(exp.Div(this=total, expression=_cast(count, "DECIMAL(20,0)")), result.spark())

@@ -7,13 +7,24 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator
 from bridge.sql.catalogue import Catalogue, Reads
+from bridge.sql.distribution import Distribution
 from bridge.sql.joined_groups import JoinedGroups
 from bridge.sql.relation import Relation
 from bridge.sql.tree import QueryTree
 
-__all__ = ["Analyse", "Analysed", "Environment"]
+__all__ = ["Analyse", "Analysed", "Environment", "JoinColumn"]
+
+
+@dataclass(frozen=True)
+class JoinColumn:
+    """A column of a SELECT's FROM by which its joined rows are computed in parts, whether it is selected or not."""
+
+    node: exp.Column
+    type: DataType
+    distribution: Distribution
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,8 @@ class Analysed:
     """Those of an aggregate over a join; None for every other query, and for one that selects from such a query."""
     accumulators: tuple[Accumulator | None, ...] = ()
     """Of the columns of an aggregate whose input only adds rows; empty for every other query."""
+    join_column: JoinColumn | None = None
+    """That of a join whose rows are projected and filtered only."""
 
 
 @dataclass

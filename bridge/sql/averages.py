@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from bridge.expressions.type_rules import INTEGERS
 from bridge.schema import DataType, ScalarType
 from bridge.sql.accumulators import KEPT, Accumulator, Averages
 from bridge.sql.aggregates import Aggregate, aggregate_call
 from bridge.sql.expressions import type_of
 from bridge.sql.tree import spark_text
-from bridge.sql.type_rules import INTEGERS
 
 __all__ = ["plan_averages"]
 

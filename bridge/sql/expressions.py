@@ -11,24 +11,20 @@ from __future__ import annotations
 from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
-from bridge.ddl.functions import DIFFERENT, Refusal, rebuild
-from bridge.ddl.operators import adapt
 from bridge.errors import DdlError, UnsupportedError
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.signatures import FUNCTIONS
+from bridge.expressions.special import CONDITIONS
+from bridge.expressions.type_rules import NULL
+from bridge.expressions.typed import ARITHMETIC, adapt, type_of
+from bridge.schema import ScalarType
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.refused_parts import unsupported
-from bridge.sql.scalar_functions import FUNCTIONS, result_type
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import NULL, arithmetic, cast_type, common, comparable, literal, scalar
 
 __all__ = ["check_condition", "is_constant", "resolve", "translate", "type_of"]
 
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
-_COMPARISONS = (
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In),
-    *(exp.Between, exp.Like, exp.Escape, exp.And, exp.Or, exp.Not, exp.Boolean),
-)
 _TEXT = (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe, exp.Chr)
 _STRUCTURE = (
     *(
@@ -46,7 +42,7 @@ _STRUCTURE = (
     *(exp.Anonymous, exp.Filter, exp.Where, exp.Distinct, exp.Bracket, exp.Interval, exp.Var, exp.DataType),
     *(exp.Extract, exp.StrPosition, exp.Floor, exp.Ceil, exp.Array, exp.Star, exp.DataTypeParam),
 )
-_LEGAL = (*_ARITHMETIC, *_COMPARISONS, *_TEXT, *_STRUCTURE)
+_LEGAL = (*ARITHMETIC, *CONDITIONS, *_TEXT, *_STRUCTURE)
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Select: "a subquery in an expression",
     exp.Subquery: "a subquery in an expression",
@@ -75,9 +71,7 @@ def translate(expression: exp.Expr, tree: QueryTree) -> exp.Expr:
     """
     root = expression
     for node in reversed(list(expression.walk(bfs=False))):
-        type = _type(node, tree)
         adapted = _adapted(node, tree)
-        adapted.meta["type"] = type
         if adapted is not node:
             adapted.meta.setdefault(
                 "start", next((n.meta["start"] for n in node.walk() if "start" in n.meta), 0)
@@ -87,12 +81,6 @@ def translate(expression: exp.Expr, tree: QueryTree) -> exp.Expr:
             if node.parent is not None:
                 node.replace(adapted)
     return root
-
-
-def type_of(node: exp.Expr) -> DataType | None:
-    """Returns the type of a translated expression; None if only Spark can derive it."""
-    type = node.meta.get("type")
-    return type if isinstance(type, DataType) else None
 
 
 def is_constant(node: exp.Expr) -> bool:
@@ -114,8 +102,6 @@ def _check_node(tree: QueryTree, node: exp.Expr, aggregates: bool) -> None:
         )
     if not isinstance(node, _LEGAL) or isinstance(node, exp.Query):
         raise _not_legal(tree, node)
-    if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("to"):
-        raise tree.error("Spark has no FLOOR and CEIL to a time unit; write DATE_FORMAT with a pattern", node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         raise tree.error("alias.* is legal in SELECT only; name the columns", node)
     aggregate = aggregate_call(node)
@@ -129,8 +115,6 @@ def _check_node(tree: QueryTree, node: exp.Expr, aggregates: bool) -> None:
 
 def _not_legal(tree: QueryTree, node: exp.Expr) -> DdlError | UnsupportedError:
     called = tree.called(node) if isinstance(node, exp.Func) else None
-    if called is not None and called.text in DIFFERENT:
-        return tree.source.error(f"{called.text} {DIFFERENT[called.text]}", called.start)
     if called is not None:
         what = f"the function {called.text}"
         return unsupported(tree.source, what, "write it with other functions or operators", called.start)
@@ -143,10 +127,6 @@ def _check_function(tree: QueryTree, node: exp.Anonymous) -> None:
     if name == "ROW_NUMBER":
         raise tree.error("ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)", node)
     if name not in FUNCTIONS:
-        try:
-            rebuild(name, node.expressions)
-        except Refusal as reason:
-            raise tree.error(str(reason), node) from None
         hint = nearest(name, FUNCTIONS)
         hint = hint if hint.startswith("did") else "use functions that Flink and Spark share"
         raise tree.unsupported(f"the function {name}", hint, node)
@@ -155,95 +135,17 @@ def _check_function(tree: QueryTree, node: exp.Anonymous) -> None:
 def _adapted(node: exp.Expr, tree: QueryTree) -> exp.Expr:
     aggregate = aggregate_call(node)
     if aggregate is not None:
-        argument = aggregate.arguments[0]
-        return translate_aggregate(tree, aggregate, type_of(argument))
+        argument = type_of(aggregate.arguments[0])
+        type = aggregate_type(tree, aggregate, argument)
+        made = translate_aggregate(tree, aggregate, argument)
+        made.meta["type"] = type
+        return made
+    if isinstance(node.parent, exp.Filter) and node.arg_key == "this":
+        return node  # its FILTER is the aggregate
     try:
-        return adapt(node, _kind)
+        return adapt(node)
     except Refusal as refusal:
         raise tree.error(str(refusal), refusal.node or node) from None
-
-
-def _kind(node: exp.Expr) -> str | None:
-    type = type_of(node)
-    return type.name if isinstance(type, ScalarType) else None
-
-
-def _type(node: exp.Expr, tree: QueryTree) -> DataType | None:
-    """Returns the type of a node from the types of its children, which are translated."""
-    aggregate = aggregate_call(node)
-    if aggregate is not None:
-        return aggregate_type(tree, aggregate, type_of(aggregate.arguments[0]))
-    if isinstance(node, exp.Column):
-        return type_of(node)
-    if isinstance(node, exp.Literal):
-        return literal(node)
-    if isinstance(node, exp.Null):
-        return NULL
-    if isinstance(node, exp.Interval):
-        return ScalarType("INTERVAL")
-    if isinstance(node, exp.Cast):
-        return cast_type(node.to)
-    if isinstance(node, _ARITHMETIC):
-        return arithmetic(node, type_of(node.left), type_of(node.right))
-    if isinstance(node, (exp.Paren, exp.Neg)):
-        return type_of(node.this)
-    return _type_of_special(node, tree)
-
-
-def _type_of_special(node: exp.Expr, tree: QueryTree) -> DataType | None:
-    if isinstance(node, _COMPARISONS):
-        _check_operands(node, tree)
-        return ScalarType("BOOLEAN")
-    if isinstance(node, _TEXT):
-        return scalar("STRING")
-    if isinstance(node, exp.StrPosition):
-        return scalar("INT")
-    if isinstance(node, exp.Extract):
-        return scalar("BIGINT")
-    if isinstance(node, exp.Case):
-        results = [branch.args["true"] for branch in node.args["ifs"]]
-        return common(
-            [type_of(r) for r in results] + [type_of(node.args["default"])] * bool(node.args.get("default"))
-        )
-    if isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
-        return common([type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None])
-    if isinstance(node, exp.Anonymous):
-        return result_type(node.name.upper(), [type_of(a) for a in node.expressions])
-    if isinstance(node, exp.Bracket):
-        return _element(type_of(node.this))
-    if isinstance(node, exp.Dot):
-        inner = type_of(node.this)
-        fields = {f.name: f.type for f in inner.fields} if isinstance(inner, RowType) else {}
-        return fields.get(node.expression.name)
-    return None
-
-
-def _check_operands(node: exp.Expr, tree: QueryTree) -> None:
-    """Raises DdlError for a comparison of a number with text and the like, and for conditions that are none."""
-    if isinstance(node, (exp.And, exp.Or, exp.Not)):
-        for operand in (node.this, node.args.get("expression")):
-            if operand is not None:
-                check_condition(operand, tree)
-        return
-    if isinstance(node, (exp.Escape, exp.Is, exp.Boolean)):
-        return
-    if isinstance(node, exp.Like) and not isinstance(node.parent, exp.Escape):
-        _check_pattern(node, tree)
-    others = [node.args.get("expression"), node.args.get("low"), node.args.get("high"), *node.expressions]
-    for other in others:
-        if other is not None and not comparable(type_of(node.this), type_of(other)):
-            types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
-            raise tree.error(f"{' and '.join(types)} cannot be compared; CAST one of them", node)
-
-
-def _check_pattern(node: exp.Like, tree: QueryTree) -> None:
-    pattern = node.expression
-    if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
-        raise tree.error(
-            "without ESCAPE, a backslash in a pattern of LIKE is a character in Flink and the escape in Spark; "
-            "write ESCAPE with another character",
-            node,
-        )
 
 
 def check_condition(node: exp.Expr, tree: QueryTree) -> None:
@@ -251,9 +153,3 @@ def check_condition(node: exp.Expr, tree: QueryTree) -> None:
     type = type_of(node)
     if type is not None and type != NULL and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
         raise tree.error(f"a condition is BOOLEAN, and this is {type.flink()}", node)
-
-
-def _element(type: DataType | None) -> DataType | None:
-    if isinstance(type, ArrayType):
-        return type.element
-    return type.value if isinstance(type, MapType) else None

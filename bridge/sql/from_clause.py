@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from bridge.ddl.precision import cut, loses_digits
+from bridge.expressions.precision import cut, loses_digits
 from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.analysis import Analyse, Environment
 from bridge.sql.catalogue import View
+from bridge.sql.comma_joins import take_condition
 from bridge.sql.connectors import Table
 from bridge.sql.distribution import scan_distribution
-from bridge.sql.joins import Joined, check_kind, join
+from bridge.sql.joins import Joined, check_kind, is_without_condition, join
 from bridge.sql.relation import Changes, QueryColumn, Relation
 from bridge.sql.scope import Item, Scope
 from bridge.sql.statements import Name, WindowCall
@@ -41,10 +42,14 @@ def analyse_from(select: exp.Select, env: Environment, analyse: Analyse) -> tupl
         distributions=relation.distributions,
         window=relation.window,
     )
+    is_product = False
     for node in select.args.get("joins") or ():
-        check_kind(env.tree, node)
         at = env.tree.start(node.this)
-        joined = join(node, joined, _add(node.this, scope, env, analyse), scope, at)
+        check_kind(env.tree, node, after_product=is_product)
+        right = _add(node.this, scope, env, analyse)
+        is_product = is_product or is_without_condition(node)
+        take_condition(select, node, right, scope)
+        joined = join(node, joined, right, scope, at)
     return scope, joined
 
 

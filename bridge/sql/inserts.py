@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bridge.ddl.precision import cuts
 from bridge.ddl.tokens import Source
-from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
+from bridge.expressions.precision import cuts
+from bridge.sql.accumulators import Accumulator, counted_values
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.averages import plan_averages
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
+from bridge.sql.joined_rows import joined_rows
 from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
@@ -32,8 +33,10 @@ from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Relation
+from bridge.sql.result_parts import result_accumulators, result_parts
+from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
-from bridge.sql.sink import Result, fit_sink
+from bridge.sql.sink import Result, fit_sink, no_key
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
 from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
 from bridge.sql.window_plan import plan_windows
@@ -102,17 +105,27 @@ def plan_insert(
     tree = env.tree
     result = fit_sink(insert, sink, analysed, tree)
     settle_windows(result.spark, is_closed=relation.is_windowed)
-    parts, parts_sql = ((), "") if relation.is_windowed else _parts(result, analysed)
+    parts, parts_sql = ((), "") if relation.is_windowed else result_parts(result, analysed)
     tables = [table for table in catalogue.tables() if table.name in env.reads]
     used = [_used(table, env) for table in tables]
     sources = tuple(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
     )
+    row_key = RowKey()
+    if result.is_updating and not result.key and can_have_row_key(sink, relation):
+        is_whole = result.spark is analysed.spark and not parts
+        by = analysed.join_column if is_whole else None
+        found = add_row_key(result.spark, {table.name: table for table in tables}, by)
+        if found is None:
+            raise no_key(insert, sink, relation)
+        row_key = found
+        result = replace(result, key=tuple(name for name, _ in found.columns))
+        parts = (PartColumn(PART, tuple(sorted(by.distribution))),) if by is not None else parts
     required = (
         [c.name for c in result.columns if c.name in sink.key or not c.type.nullable] if drops_nulls else []
     )
-    accumulators = {} if required else _accumulators(result, analysed)
+    accumulators = {} if required else result_accumulators(result, analysed)
     averages = plan_averages(result.spark, accumulators) if part is None and sink.delta is None else None
     if averages is None and Accumulator.AVERAGE in accumulators.values():
         # A Delta sink is the result, and its users would see what is kept.
@@ -124,6 +137,8 @@ def plan_insert(
             f"{why} the sink's key has window_start or window_end, as TIMESTAMP(3) like in the query",
             tree.root,
         )
+    is_added = bool(accumulators) or not result.is_updating
+    is_joined = "join" in relation.operations and is_added and windows is None
     keeps_last = bool(result.key) and not result.is_updating and bool(sources) and windows is None
     if keeps_last:
         select_positions(insert, sink, result.spark, tables, tree)
@@ -139,6 +154,7 @@ def plan_insert(
         target.append(["not null", *required])
     if cuts(result.spark):  # these digits were kept once
         target.append("cut")
+    rows = _without_nulls(result.spark, required)
     return InsertPlan(
         name=_plan_name(sink.name, before),
         line=insert.line,
@@ -147,11 +163,12 @@ def plan_insert(
         operations=relation.operations,
         columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
         key=result.key,
+        row_key=tuple(ResultColumn(name, type) for name, type in row_key.kept),
         merge_columns=tuple(c.name for c in result.columns if c.name not in result.key) if part else (),
         is_updating=result.is_updating,
         keeps_last=keeps_last,
         keeps_keys=result.keeps_keys,
-        positioned=(*env.positioned, *(s.name for s in sources if keeps_last)),
+        positioned=(*env.positioned, *row_key.positioned, *(s.name for s in sources if keeps_last)),
         sources=sources,
         states=_states(relation, sources),
         views=tuple(env.views),
@@ -161,7 +178,8 @@ def plan_insert(
         averages=averages,
         counted_values=counted_values(result.spark, result.key, accumulators),
         plain=None if part else plain_aggregate(result.spark, result.key, accumulators),
-        spark_sql=spark_text(_without_nulls(result.spark, required)),
+        joined=joined_rows(rows, {s.name for s in sources}) if is_joined else None,
+        spark_sql=spark_text(rows),
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
     )
@@ -228,36 +246,6 @@ def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTa
     if not set(relation.operations) - {"union", "values"}:
         return ()
     return tuple(StateTable(s.name, s.key, s.columns) for s in sources)
-
-
-def _parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, ...], str]:
-    """Returns the columns of the key that have a distribution, so that little is computed again; else one column. Where
-    no column has one, the groups of a join and the query that finds them."""
-    known = [c.name for c in result.columns if c.name in result.distributions]
-    # Rows to which a cast gives one key are compared where they are computed together.
-    chosen = [name for name in known if name in result.key] or (known[:1] if result.keeps_keys else [])
-    if chosen or analysed.groups is None:
-        return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen), ""
-    columns = analysed.groups.columns
-    names = {i: result.uncast[i] for i in columns if i in result.uncast and result.uncast[i] in result.key}
-    if not names:
-        return (), ""
-    parts = tuple(PartColumn(name, (columns[i],)) for i, name in names.items())
-    return parts, spark_text(analysed.groups.query(names))
-
-
-def _accumulators(result: Result, analysed: Analysed) -> dict[str, Accumulator]:
-    """Those of an aggregate over rows that are only added, each of which belongs to one group."""
-    operations = analysed.relation.operations
-    if (
-        not analysed.accumulators
-        or not result.key
-        or analysed.relation.is_windowed
-        or set(operations[:-1]) - {"union"}
-    ):
-        return {}
-    types = [column.type for column in analysed.relation.columns]
-    return merged_columns(analysed.accumulators, types, result.targets, result.uncast)
 
 
 def _refuse_unrunnable(

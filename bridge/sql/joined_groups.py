@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from bridge.sql.distribution import Distribution
 from bridge.sql.grouping import Group
 from bridge.sql.joins import term_of
 from bridge.sql.scope import Scope
@@ -23,10 +24,10 @@ __all__ = ["JoinedGroups", "joined_groups"]
 
 @dataclass(frozen=True)
 class JoinedGroups:
-    """`columns` are the source and its column of each grouped column of the result, by index; `join` is what the query
-    selects from, with its WHERE."""
+    """`columns` are the distributions of the grouped columns of the result, by index; `join` is what the query selects
+    from, with its WHERE."""
 
-    columns: Mapping[int, tuple[str, str]]
+    columns: Mapping[int, Distribution]
     join: exp.Select
 
     def query(self, names: Mapping[int, str]) -> exp.Select:
@@ -45,12 +46,11 @@ def joined_groups(
     select: exp.Select, scope: Scope, groups: Sequence[Group], selected: Mapping[str, Sequence[int]]
 ) -> JoinedGroups | None:
     """The groups of a translated SELECT; `selected` are the columns of the result by the text of a group. None for
-    anything but an inner join of tables, each there once, and without a column in GROUP BY."""
-    tables = [item.table for item in scope.items]
-    joins = select.args.get("joins") or ()
-    if None in tables or len(set(tables)) != len(tables) or not joins or any(join.side for join in joins):
+    anything but an inner join of tables, each there once, and of projected and filtered ones; and without a column in
+    GROUP BY."""
+    if not _is_inner_join(select, scope):
         return None
-    columns: dict[int, tuple[str, str]] = {}
+    columns: dict[int, Distribution] = {}
     nodes: list[exp.Expr] = []
     for group in groups:
         term = term_of(group.node)
@@ -58,11 +58,11 @@ def joined_groups(
             continue
         (index,) = term
         item = scope.owner(index)
-        if column_term(index - item.first) not in item.relation.distributions:
+        distribution = item.relation.distributions.get(column_term(index - item.first))
+        if distribution is None:
             continue
-        assert item.table is not None
         at = selected[group.text][0]
-        columns[at] = item.table, item.relation.columns[index - item.first].name
+        columns[at] = distribution
         nodes.append(exp.alias_(group.node.copy(), str(at)))
     if not columns:
         return None
@@ -71,3 +71,13 @@ def joined_groups(
         value = select.args.get(clause)
         join.set(clause, [v.copy() for v in value] if isinstance(value, list) else value and value.copy())
     return JoinedGroups(columns, join)
+
+
+def _is_inner_join(select: exp.Select, scope: Scope) -> bool:
+    """Whether each row comes from one row of each table, and no table is there twice."""
+    parts = [select.args["from_"], *(select.args.get("joins") or ())] if select.args.get("from_") else []
+    tables = [table.name for part in parts for table in part.find_all(exp.Table)]
+    is_outer = any(join.side for part in parts for join in part.find_all(exp.Join))
+    relations = [item.relation for item in scope.items]
+    is_plain = all(r.window is None and not set(r.operations) - {"join"} for r in relations)
+    return len(parts) > 1 and len(set(tables)) == len(tables) and not is_outer and is_plain

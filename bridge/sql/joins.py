@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 
 from sqlglot import exp
 
-from bridge.ddl.tokens import Source
+from bridge.expressions.type_rules import compare_exactly
 from bridge.sql.distribution import Distribution, union_distribution
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.refused_parts import unsupported
@@ -16,15 +16,17 @@ from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Item, Scope
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import compare_exactly
 from bridge.sql.window import Window
 from bridge.sql.window import joined as joined_windows
 
-__all__ = ["Joined", "check_kind", "join", "term_of"]
+__all__ = ["Joined", "check_kind", "conjuncts", "equal_sides", "is_without_condition", "join", "term_of"]
 
 _MOST_KEYS = 16
 _KINDS = {"": "InnerJoin", "LEFT": "LeftOuterJoin", "RIGHT": "RightOuterJoin", "FULL": "FullOuterJoin"}
-_PRODUCT = "its result grows with the product of both tables; write JOIN ... ON a = b"
+_PRODUCT = (
+    "its result grows with the product of both tables; write JOIN ... ON a = b, or an equality with a table before it "
+    "in WHERE"
+)
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,17 @@ class _Condition:
 def join(node: exp.Join, left: Joined, right: Item, scope: Scope, at: int) -> Joined:
     """Joins the last item of the scope, which starts at offset `at`, to the items before it.
 
-    Raises UnsupportedError for joins without an equality of both sides, and DdlError if a side has no key, because its
-    state would be unbounded.
+    Raises UnsupportedError for joins without an equality of both sides. A side without a key leaves the join without
+    one: its rows are told apart by what selects from the join, or by `row_keys`.
     """
     source, side = scope.tree.source, node.side.upper()
+    if is_without_condition(node):
+        raise unsupported(source, "a join without ON (a comma between tables, or CROSS JOIN)", _PRODUCT, at)
     condition = _condition(node, right, scope)
     if not condition.equalities:
         raise unsupported(source, "a join without an equality", "write ON with left.a = right.b", at)
     windows = left.window, right.relation.window and right.relation.window.shifted(right.first)
     window = joined_windows(scope.tree, windows, condition.pairs, side, node)
-    if window is None:
-        _refuse_unbounded(source, at, left, right)
     shifted = _shifted(right.relation, right.first)
     keys, equal = set(_keys(side, left.keys, shifted, condition)), {k: set(v) for k, v in left.equal.items()}
     if side == "":
@@ -80,26 +82,22 @@ def join(node: exp.Join, left: Joined, right: Item, scope: Scope, at: int) -> Jo
     return Joined(frozenset(best[:_MOST_KEYS]), changes, operations, equal, distributions, window)
 
 
-def check_kind(tree: QueryTree, node: exp.Join) -> None:
-    """Raises UnsupportedError for kinds of joins that are not supported."""
+def check_kind(tree: QueryTree, node: exp.Join, *, after_product: bool = False) -> None:
+    """Raises UnsupportedError for kinds of joins that are not supported; `after_product` says that a join without ON
+    comes before, to whose tables together an outer join would add rows."""
     kind, side, method = node.kind.upper(), node.side.upper(), str(node.args.get("method") or "").upper()
-    has_condition = node.args.get("on") is not None or bool(node.args.get("using"))
     if side not in _KINDS or kind not in ("", "INNER", "OUTER", "CROSS") or method:
         what = " ".join(filter(None, (method, side, kind, "JOIN")))
         raise tree.unsupported(what, "the supported joins are [INNER], LEFT, RIGHT and FULL JOIN", node)
-    if kind == "CROSS" or not has_condition:
-        raise tree.unsupported("a join without ON (a comma between tables, or CROSS JOIN)", _PRODUCT, node)
+    if after_product and side in ("RIGHT", "FULL"):
+        raise tree.unsupported(
+            f"{side} JOIN after a comma or CROSS JOIN", "write JOIN ... ON before it", node
+        )
 
 
-def _refuse_unbounded(source: Source, at: int, left: Joined, right: Item) -> None:
-    for keys, which in ((left.keys, "left"), (right.relation.keys, "right")):
-        if not keys:
-            raise source.error(
-                f"the {which} side of this join has no key, so its state would grow without bound; read it from an "
-                "'upsert-kafka' table or another table with a PRIMARY KEY, or group it or keep the last row of each "
-                "key (ROW_NUMBER) first",
-                at,
-            )
+def is_without_condition(node: exp.Join) -> bool:
+    """Whether a join has neither ON nor USING: a comma between tables, or CROSS JOIN."""
+    return node.args.get("on") is None and not node.args.get("using")
 
 
 def _condition(node: exp.Join, right: Item, scope: Scope) -> _Condition:
@@ -111,8 +109,8 @@ def _condition(node: exp.Join, right: Item, scope: Scope) -> _Condition:
     node.set("on", translate(node.args["on"], scope.tree))
     pairs: list[tuple[Term, Term]] = []
     equalities, more = 0, False
-    for part in _conjuncts(node.args["on"]):
-        sides = _sides(part, right)
+    for part in conjuncts(node.args["on"]):
+        sides = equal_sides(part, right)
         equalities += sides is not None
         more = more or sides is None
         if sides is not None:
@@ -145,17 +143,18 @@ def _using(node: exp.Join, right: Item, scope: Scope) -> Iterator[tuple[Term, Te
         yield (one, other) if exact else None
 
 
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """Yields the conditions that are joined by AND, in their order."""
     if isinstance(condition, exp.And):
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
     elif isinstance(condition, exp.Paren):
-        yield from _conjuncts(condition.this)
+        yield from conjuncts(condition.this)
     else:
         yield condition
 
 
-def _sides(part: exp.Expr, right: Item) -> tuple[exp.Expr, exp.Expr] | None:
+def equal_sides(part: exp.Expr, right: Item) -> tuple[exp.Expr, exp.Expr] | None:
     """Returns the expressions of the left and the right side that are equal; None if this is no such equality."""
     if not isinstance(part, (exp.EQ, exp.NullSafeEQ)):
         return None
@@ -240,4 +239,4 @@ def _same_type(one: Term, other: Term, scope: Scope) -> bool:
 def _condition_texts(node: exp.Join) -> list[str]:
     if node.args.get("using"):
         return [name.name for name in node.args["using"]]
-    return [str(part.sql(comments=False)) for part in _conjuncts(node.args["on"])]
+    return [str(part.sql(comments=False)) for part in conjuncts(node.args["on"])]

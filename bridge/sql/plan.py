@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from bridge.ddl.precision import loses_digits
 from bridge.ddl.tokens import Token
 from bridge.definition import Run
+from bridge.expressions.precision import loses_digits
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
+from bridge.sql.joined_rows import JoinedRows
 from bridge.sql.plain_aggregates import PlainAggregate
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
@@ -134,6 +135,9 @@ class InsertPlan:
     columns: tuple[ResultColumn, ...]
     key: tuple[str, ...]
     """The columns of the sink by which a row of the result replaces its former one; empty if rows are only added."""
+    row_key: tuple[ResultColumn, ...]
+    """The columns of the key where the sink has none, and one by which the result is computed in parts, which its table
+    has beside `columns`; see `sql.row_key`."""
     merge_columns: tuple[str, ...]
     """The columns outside of the key that this INSERT has in a sink that others write, too, and `columns` has no
     others; empty if it writes whole rows. See `own_columns`."""
@@ -162,6 +166,9 @@ class InsertPlan:
     of their groups; not each only once."""
     plain: PlainAggregate | None
     """Set if these columns are aggregates of columns of one source as they are, without any expression."""
+    joined: JoinedRows | None
+    """Set if rows of the result come from several rows of sources, and are only ever added, or are aggregated so that
+    those of added rows are merged with the result."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
     windows: WindowPlan | None

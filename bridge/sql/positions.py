@@ -65,10 +65,11 @@ def arrival(source: exp.Expr, catalogue: Catalogue) -> tuple[str, tuple[exp.Colu
 def _add(query: exp.Expr) -> bool:
     """Adds the columns to a SELECT and to the views and subqueries that it selects from; False if it is anything else.
 
-    GROUP BY, joins and Top-N need no look: their rows are updated, or their sources are several.
+    GROUP BY and Top-N need no look: their rows are updated.
     """
     from_ = query.args.get("from_")
-    if not isinstance(query, exp.Select) or query.args.get("distinct") or from_ is None:
+    is_one_table = isinstance(query, exp.Select) and not query.args.get("joins")
+    if not is_one_table or query.args.get("distinct") or from_ is None:
         return False
     source = from_.this
     if not isinstance(source, exp.Table) and not (isinstance(source, exp.Subquery) and _add(source.this)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from bridge.expressions.type_rules import common
 from bridge.schema import DataType
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.clauses import refuse_clauses
@@ -16,7 +17,6 @@ from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.scope import Scope
 from bridge.sql.select import analyse_select
 from bridge.sql.tree import QueryTree
-from bridge.sql.type_rules import common
 from bridge.sql.window import check_distinct, united
 
 __all__ = ["analyse"]

@@ -40,7 +40,6 @@ _PARTS: tuple[tuple[str, str, str], ...] = (
         "a temporal join (FOR SYSTEM_TIME AS OF)",
         "join the tables as they are now: JOIN ... ON",
     ),
-    ("CROSS JOIN", "CROSS JOIN", "its result grows with the product of both tables; write JOIN ... ON a = b"),
     ("NATURAL", "NATURAL JOIN", "name the columns: JOIN ... USING (...)"),
     ("TABLESAMPLE", "TABLESAMPLE", "remove it"),
     ("INTERSECT", "INTERSECT", _BAG),

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from bridge.sql.accumulators import Accumulator, accumulator
 from bridge.sql.aggregates import aggregate_call
-from bridge.sql.analysis import Analyse, Analysed, Environment
+from bridge.sql.analysis import Analyse, Analysed, Environment, JoinColumn
 from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
 from bridge.sql.distribution import Distribution, project_distributions
 from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
@@ -84,25 +84,40 @@ def analyse_select(
     if aggregates and not groups:
         _leave_out_empty(select)
     relation = _relation(columns, projections, replace(joined, window=window), groups if aggregates else None)
-    if ranked is not None:
+    if ranked is not None and partition is not None:
         row_number = column_term(scope.width)
-        keys = rank_keys(ranked, partition, row_number, joined.keys)
+        keys = rank_keys(ranked, partition.terms, row_number, joined.keys)
         numbers = [i for i, p in enumerate(projections) if p.node is ranked.window]
         outputs = _outputs(projections) | {row_number: numbers}
-        window = ranked_window(tree, window, partition or (), ranked.window)
+        window = ranked_window(tree, window, partition.terms or (), ranked.window)
+        expressions = partition.keys([p.text for p in projections], numbers, ranked.limit)
         relation = replace(
             relation,
-            keys=project_keys(window_keys(keys, window), outputs, joined.equal),
+            keys=project_keys(window_keys(keys, window), outputs, joined.equal) | frozenset(expressions),
             changes=None if window is not None else rank_changes(ranked),
             window=window and window.projected(outputs),
             operations=(*joined.operations, "top-n"),
             # Ranks are those of a whole partition.
-            distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition or ()}),
+            distributions=_distributions(joined, {t: outputs.get(t, ()) for t in partition.terms or ()}),
         )
     found = joined_groups(select, scope, groups, _selected(groups, projections)) if groups else None
     if is_distinct:
         check_distinct(tree, relation.window, select)
-    return Analysed(relation.distinct() if is_distinct else relation, select, found, found_accumulators)
+    is_plain = not aggregates and not is_distinct and ranked is None
+    column = _join_column(scope, joined) if is_plain else None
+    return Analysed(
+        relation.distinct() if is_distinct else relation, select, found, found_accumulators, column
+    )
+
+
+def _join_column(scope: Scope, joined: Joined) -> JoinColumn | None:
+    for term in sorted((t for t in joined.distributions if len(t) == 1), key=min):
+        index = min(term)
+        item, column = scope.owner(index), scope.column(index)
+        if column.type is not None and "join" in joined.operations:
+            node = exp.column(column.name, table=item.alias, quoted=True)
+            return JoinColumn(node, column.type, joined.distributions[term])
+    return None
 
 
 def _expand_stars(select: exp.Select, scope: Scope) -> None:

@@ -9,19 +9,20 @@ from sqlglot import exp
 
 from bridge.config import refuse_unpublishable
 from bridge.ddl.cursor import nearest
-from bridge.ddl.precision import cut, loses_digits
-from bridge.errors import OptionError
+from bridge.errors import DdlError, OptionError
+from bridge.expressions.precision import cut, loses_digits
+from bridge.expressions.type_rules import fits, is_unchanged, keeps_apart
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analysed
 from bridge.sql.connectors import Connector, Table
 from bridge.sql.distribution import Distribution
 from bridge.sql.relation import QueryColumn, Relation
+from bridge.sql.row_key import can_have_row_key
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree, leftmost, name_columns
-from bridge.sql.type_rules import fits, is_unchanged, keeps_apart
 
-__all__ = ["Result", "fit_sink"]
+__all__ = ["Result", "fit_sink", "no_key"]
 
 _SinkColumn = PhysicalColumn | MetadataColumn
 
@@ -162,18 +163,10 @@ def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: 
             f"by node {changes.node}; {way_out}",
             at,
         )
+    if not candidates and changes is not None and can_have_row_key(sink, relation):
+        return ()
     if not candidates:
-        by = f" ({', '.join(relation.grouping)})" if relation.grouping else ""
-        what = (
-            f"`{sink.name}` replaces rows by its PRIMARY KEY"
-            if changes is None
-            else "the rows of this query are updated"
-        )
-        raise source.error(
-            f"{what}, but it selects no key{by} by which a row replaces its former one; "
-            "select the columns of the key of each source, or those of GROUP BY",
-            at,
-        )
+        raise no_key(insert, sink, relation)
     constants = {names[i] for i, column in enumerate(relation.columns) if column.is_constant}
     if not sink.key:
         return tuple(n for n in names if n in candidates[0])
@@ -188,6 +181,26 @@ def _key(insert: Insert, sink: Table, targets: Sequence[_SinkColumn], relation: 
         "rows would overwrite each other or be left behind; declare the query's key as PRIMARY KEY, or keep one row of "
         f"each: ROW_NUMBER() OVER (PARTITION BY {', '.join(sink.key)} ORDER BY ...) in a subquery, and WHERE it is 1",
         at,
+    )
+
+
+def no_key(insert: Insert, sink: Table, relation: Relation) -> DdlError:
+    """The error for rows that are updated, of which nothing says which row is which."""
+    by = f" ({', '.join(relation.grouping)})" if relation.grouping else ""
+    what = (
+        f"`{sink.name}` replaces rows by its PRIMARY KEY"
+        if relation.changes is None
+        else "the rows of this query are updated"
+    )
+    way_out = "select the columns of the key of each source, or those of GROUP BY"
+    if "join" in relation.operations:
+        way_out += (
+            ". Of a table without a PRIMARY KEY declare it, or keep one row of each key before the join: ROW_NUMBER() "
+            "OVER (PARTITION BY key ORDER BY ...) in a subquery, and WHERE it is 1"
+        )
+    return insert.source.error(
+        f"{what}, but it selects no key{by} by which a row replaces its former one; {way_out}",
+        insert.sink.start,
     )
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bridge.schema import ScalarType
+from bridge.schema import MapType, ScalarType
 from bridge.sql.analysis import Environment
 from bridge.sql.expressions import resolve, translate
 from bridge.sql.joins import term_of
 from bridge.sql.positions import arrival
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Scope
-from bridge.sql.terms import Key, Term
-from bridge.sql.tree import QueryTree
+from bridge.sql.terms import Key, Term, column_term
+from bridge.sql.tree import QueryTree, comparable_text
 
-__all__ = ["TopN", "match", "rank_changes", "rank_keys", "resolve_rank"]
+__all__ = ["Partition", "TopN", "match", "rank_changes", "rank_keys", "resolve_rank"]
 
 ROW_NUMBER_TYPE = ScalarType("BIGINT", nullable=False)
 
@@ -49,20 +49,37 @@ def match(select: exp.Select) -> TopN | None:
     return None
 
 
-def resolve_rank(top: TopN, scope: Scope, relation: Relation, env: Environment) -> frozenset[Term] | None:
+@dataclass(frozen=True)
+class Partition:
+    """PARTITION BY: `terms` are its columns, None if one of them is an expression; `texts` name its expressions."""
+
+    terms: frozenset[Term] | None
+    texts: tuple[str, ...]
+
+    def keys(self, projected: Sequence[str], numbers: Sequence[int], limit: int) -> Iterator[Key]:
+        """The keys of ranked rows that select every expression: those whose texts are `projected`, and the number of
+        the row at one of `numbers`."""
+        if self.terms is None and all(text in projected for text in self.texts):
+            places: Key = frozenset(column_term(projected.index(text)) for text in self.texts)
+            yield from (places | {column_term(number)} for number in numbers)
+            if limit == 1:
+                yield places
+
+
+def resolve_rank(top: TopN, scope: Scope, relation: Relation, env: Environment) -> Partition:
     """Resolves and translates the window in place, and adds to ORDER BY what decides between equal rows: of rows that a
     topic adds the first one, as in Flink, or the last one where Flink deduplicates by event time in descending order;
-    of all others the key.
+    of all others the key, or, of rows without one, what is selected of them.
 
-    Returns the terms of PARTITION BY, None if one of them is an expression. Raises DdlError for windows without ORDER
-    BY, and UnsupportedError for GROUP BY and DISTINCT beside the window.
+    Raises DdlError for windows without ORDER BY, and UnsupportedError for GROUP BY and DISTINCT beside the window.
     """
     tree, window, inner = scope.tree, top.window, top.inner
     _check(tree, window, inner)
-    terms = []
+    terms, texts = [], []
     for part in list(window.args.get("partition_by") or ()):
         resolve(part, scope, aggregates=False)
         terms.append(term_of(part))
+        texts.append(comparable_text(part))
         translate(part, tree)
     order = window.args["order"]
     for ordered in order.expressions:
@@ -78,7 +95,7 @@ def resolve_rank(top: TopN, scope: Scope, relation: Relation, env: Environment) 
     for column in _tie_breakers(top, scope, relation, env):
         order.append("expressions", exp.Ordered(this=column, desc=is_last or None, nulls_first=not is_last))
     known = [t for t in terms if t is not None]
-    return frozenset(known) if len(known) == len(terms) else None
+    return Partition(frozenset(known) if len(known) == len(terms) else None, tuple(texts))
 
 
 def rank_keys(
@@ -148,7 +165,22 @@ def _tie_breakers(top: TopN, scope: Scope, relation: Relation, env: Environment)
             yield from found[1]
             return
     plain = [key for key in relation.keys if all(len(term) == 1 for term in key)]
+    if not plain:
+        yield from _selected(top, scope)
     for term in sorted(min(plain, key=lambda k: (len(k), sorted(map(min, k))), default=()), key=min):
         index = min(term)
         item = scope.owner(index)
         yield exp.column(item.relation.columns[index - item.first].name, table=item.alias)
+
+
+def _selected(top: TopN, scope: Scope) -> Iterator[exp.Column]:
+    """The columns that the ranked rows select: rows that are equal in all of them may change places."""
+    found: dict[str, exp.Column] = {}
+    for projection in top.inner.expressions:
+        if projection.unalias() is not top.window:
+            found |= {column.sql(): column for column in projection.find_all(exp.Column)}
+    for column in found.values():
+        term = column.meta.get("term")
+        type = scope.column(min(term)).type if term else None
+        if not isinstance(type, MapType):  # which have no order
+            yield column.copy()

@@ -39,7 +39,7 @@ KEY = "PRIMARY KEY (id) NOT ENFORCED"
             "o INT NOT NULL METADATA FROM 'offset' VIRTUAL COMMENT 'where'",
             MetadataColumn("o", INT.required(), "offset", virtual=True, comment="where"),
         ),
-        ("c AS 1 + 1", ComputedColumn("c", "1 + 1", "1 + 1")),
+        ("c AS UPPER('x')", ComputedColumn("c", "UPPER('x')", "UPPER('x')")),
         (
             "c AS CONCAT('a, b', ')', -- why\n 'COMMENT') COMMENT 'text'",
             ComputedColumn(

@@ -11,7 +11,7 @@ __all__ = ["BY_HAND", "DOCS", "EVERY", "ROOT", "Page", "Snippet"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-_WRITTEN_BY_PROGRAMS = re.compile(r"options|performance.*|reliability.*|sizing")
+_WRITTEN_BY_PROGRAMS = re.compile(r"options|performance.*|reliability.*|sizing|sql-conformance")
 
 _FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

@@ -15,7 +15,8 @@ _LEDGERS = sorted(DOCS.glob("*.jsonl"))
 _MEASURED = sorted(
     page
     for page in DOCS.glob("*.md")
-    if re.match(r"(performance|reliability|sizing)", page.stem) or "| commit |" in page.read_text("utf-8")
+    if re.match(r"(performance|reliability|sizing|sql-conformance)", page.stem)
+    or "| commit |" in page.read_text("utf-8")
 )
 _HASH = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{12}\b")
 
@@ -60,7 +61,9 @@ def test_the_commit_of_a_page_is_in_the_history(page: Path) -> None:
 
 
 def test_pages_of_each_kind_are_looked_at() -> None:
-    assert {re.sub(r"-.*", "", page.stem) for page in _MEASURED} == {"performance", "reliability", "sizing"}
+    assert {re.sub(r"-.*", "", page.stem) for page in _MEASURED} == {
+        *("performance", "reliability", "sizing", "sql"),
+    }
     assert len(_MEASURED) >= 8 and len(_LEDGERS) == 2
 
 

@@ -26,8 +26,7 @@ SESSION = "its windows have no fixed bounds; use TUMBLE, HOP or CUMULATE"
         ("views MATCH_RECOGNIZE (ORDER BY ts)", 24, "MATCH_RECOGNIZE", "match the rows before they come into "
          "the topic"),
         ("views, LATERAL TABLE(f(page))", 25, "LATERAL", "write a join with an equality"),
-        ("views CROSS JOIN UNNEST(tags)", 24, "CROSS JOIN", "its result grows with the product of both tables; write "
-         "JOIN ... ON a = b"),
+        ("views CROSS JOIN UNNEST(tags)", 35, "UNNEST", "expand the array before it comes into the topic"),
         ("views, UNNEST(tags) AS t(k, v)", 25, "UNNEST", "expand the array before it comes into the topic"),
         ("views JOIN users FOR SYSTEM_TIME AS OF views.ts ON page = id", 35, "a temporal join (FOR SYSTEM_TIME AS OF)",
          "join the tables as they are now: JOIN ... ON"),

@@ -46,7 +46,7 @@ def test_columns_are_named_and_cast_as_in_the_sink() -> None:
 
 def test_a_cast_to_another_decimal_is_cast_again() -> None:
     found = plan("SELECT id, CAST(id AS DECIMAL(20, 4)) FROM users", "a BIGINT, b DECIMAL(20, 0)", "a")
-    assert "CAST(CAST(`users`.`id` AS DECIMAL(20, 4)) AS DECIMAL(20, 0)) AS `b`" in found.spark_sql
+    assert "CAST(TRY_CAST(`users`.`id` AS DECIMAL(20, 4)) AS DECIMAL(20, 0)) AS `b`" in found.spark_sql
 
 
 def test_distinct_rows_are_cast_as_a_whole() -> None:

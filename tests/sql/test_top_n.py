@@ -56,6 +56,29 @@ def test_rows_of_a_topic_with_equal_times_are_in_the_order_of_their_records() ->
         assert found.positioned == ("views",)
 
 
+def test_an_expression_in_partition_by_is_in_the_key_where_it_is_selected() -> None:
+    over = "ROW_NUMBER() OVER (PARTITION BY COALESCE(region, '-') ORDER BY ts) AS n"
+    for selected, key, columns in (
+        ("COALESCE(region, '-') AS a, user_id AS b", "a", "a, b"),
+        ("coalesce(region, '-') AS a, user_id AS b", "a, c", "a, b, n"),
+    ):
+        query = f"SELECT {columns} FROM (SELECT {selected}, {over} FROM views) WHERE n <= {len(key) // 2 + 1}"
+        declared = "a STRING, b BIGINT, c BIGINT" if "c" in key else "a STRING, b BIGINT"
+        assert plan(query, declared, key).key == tuple(key.split(", "))
+    assert "the key" in refusal(
+        f"SELECT a, b FROM (SELECT region AS a, user_id AS b, {over} FROM views) WHERE n = 1"
+    )
+
+
+def test_rows_without_a_key_are_in_the_order_of_what_is_selected() -> None:
+    """A row that is computed again has its place again."""
+    over = "ROW_NUMBER() OVER (PARTITION BY u.city ORDER BY v.ts) AS n"
+    join = "views AS v JOIN users AS u ON v.user_id = u.id"
+    query = f"SELECT a, b FROM (SELECT u.city AS a, v.user_id AS b, {over} FROM {join}) WHERE n = 1"
+    found = plan(query).spark_sql.replace(" NULLS LAST", "")
+    assert "ORDER BY `v`.`ts`, `u`.`city`, `v`.`user_id`) AS `n`" in found
+
+
 NO_WINDOW = (
     "is not supported in this version: the supported one is ROW_NUMBER() in a subquery whose rows are filtered by it: "
     "WHERE rn <= n"

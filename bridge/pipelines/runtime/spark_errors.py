@@ -23,6 +23,7 @@ from bridge.offsets import Offsets
 from bridge.session import log_file
 
 __all__ = [
+    "data_reason",
     "explain_errors",
     "explained_error",
     "is_engine_error",
@@ -39,6 +40,23 @@ _CRASHED = "Python worker exited unexpectedly"
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE|$)", re.MULTILINE)
 _RUST = ("_internal", "deltalake.exceptions", "pyo3_runtime")
 """Modules of delta-rs's exceptions."""
+_PART = re.compile(r"^== SQL[^\n]*==\n([^\n]*)\n( *)(\^+)", re.MULTILINE)
+"""A line of the query, and the marks under a part of it."""
+_BY_ZERO = "a division by zero; NULLIF(x, 0) as divisor gives NULL"
+_TOO_LARGE = "a number or time that its type cannot hold; TRY_CAST of its parts gives NULL"
+_OF_VALUES = {
+    "DIVIDE_BY_ZERO": _BY_ZERO,
+    "REMAINDER_BY_ZERO": _BY_ZERO,
+    "CAST_INVALID_INPUT": "a CAST of a text that is no value of its type; TRY_CAST gives NULL",
+    "ARITHMETIC_OVERFLOW": _TOO_LARGE,
+    "NUMERIC_VALUE_OUT_OF_RANGE": _TOO_LARGE,
+    "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION": _TOO_LARGE,
+    "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION": _TOO_LARGE,
+    "DATETIME_OVERFLOW": _TOO_LARGE,
+    "NULL_MAP_KEY": "a map with a NULL among its keys, which Spark does not have; filter it",
+    "DUPLICATED_MAP_KEY": "a map with a key twice; filter one of them",
+}
+"""Spark's error conditions of expressions for the values of a row."""
 _WRAPPERS = {
     "Error",
     "ExecutionException",
@@ -78,6 +96,20 @@ def raised_reason(failure: BaseException) -> str | None:
     """Return the text of a raise_error in an error of Spark's, which only the bridge's own SQL contains; else None."""
     raised = _RAISED.search(str(failure))
     return raised and raised[1]
+
+
+def data_reason(failure: BaseException) -> str | None:
+    """Return why a query failed for the values of a row, where that is so, with the way out; None for other errors.
+
+    Of a query of the user, whose rows Flink would fail for, too. The message has the part of the query, and no values.
+    """
+    if raised := raised_reason(failure):
+        return raised
+    reason = next((_OF_VALUES[name] for name in error_names(failure) if name in _OF_VALUES), None)
+    found = _PART.search(str(failure))
+    if reason is None or found is None:
+        return reason
+    return f"{reason} (in {found[1][len(found[2]) :][: len(found[3])]})"
 
 
 def is_engine_error(failure: BaseException) -> bool:

@@ -88,7 +88,8 @@ def _merged(how: Accumulator, name: str) -> Column:
 
 
 def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> DataFrame:
-    """The groups of `added` as +U: their aggregates merged with those of the rows before. Reads `added` twice."""
+    """The groups of `added`, where each may be several times, as +U: their aggregates merged with each other and with
+    those of the rows before. Reads `added` twice."""
     groups = added.alias(_ADDED)
     known = before.alias(_TABLE).join(groups, same_key(plan.key, _TABLE, _ADDED), "left_semi")
     both = known.unionByName(added)
@@ -100,7 +101,9 @@ def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> Data
         found = functions.get(name)
         value = F.lit(None) if found is None else _merged(found, name)
         values.append(value.cast(types[name]).alias(name))
-    merged = both.groupBy(*map(col, plan.key)).agg(*values) if values else added
+    merged = (
+        both.groupBy(*map(col, plan.key)).agg(*values) if values else added.dropDuplicates(list(plan.key))
+    )
     whole = [
         F.expr(quotients[name]).cast(type).alias(name) if name in quotients else col(name)
         for name, type in types.items()

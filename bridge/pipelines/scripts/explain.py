@@ -16,7 +16,7 @@ def explain_script(script: Script) -> dict[str, str]:
     for source in script.sources:
         target = state.source_target(state.tables[source.name])
         kept = "read as it is" if state.ingest(state.tables[source.name]) is None else f"kept in {target}"
-        by = f"by key ({', '.join(source.key)})" if source.key else "all rows"
+        by = f"by key ({', '.join(source.key)})" if source.key else _all_rows(script, source.name)
         rows[f"source {source.name}"] = f"{source.connector} {source.place}: {kept}, {by}"
     for plan in script.inserts:
         own = f", its columns ({', '.join(plan.merge_columns)})" if plan.merge_columns else ""
@@ -28,12 +28,25 @@ def explain_script(script: Script) -> dict[str, str]:
     return rows
 
 
+def _all_rows(script: Script, source: str) -> str:
+    """What is kept of a table without a key; joins need rows again that came long ago."""
+    plans = (plan for plan in script.inserts if plan.windows is None and "join" in plan.operations)
+    is_joined = any(state.source == source for plan in plans for state in plan.states)
+    return "all rows; a join needs them, so it grows with them" if is_joined else "all rows"
+
+
 def _computes(plan: InsertPlan) -> str:
     names = ", ".join(source.name for source in plan.sources)
     if not plan.sources:
         return "its rows once"
     if plan.windows is not None:
         return _windows(plan.windows)
+    if plan.joined is not None:
+        merged = ", grouped and merged with the groups in the result" if plan.accumulators else ""
+        return (
+            f"the joined rows of the rows that {names} got since the last batch{merged}; reads all rows of the other "
+            "tables"
+        )
     if not plan.is_updating:
         last = f"; the last row of each ({', '.join(plan.key)}) counts" if plan.key else ""
         return f"the rows that {names} got since the last batch{last}"

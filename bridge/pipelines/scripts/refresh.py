@@ -26,6 +26,7 @@ from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.scripts.added_groups import added_groups, merged_groups, query_over
 from bridge.pipelines.scripts.driver_groups import driver_groups
 from bridge.pipelines.scripts.few_rows import are_few, collected
+from bridge.pipelines.scripts.joined_additions import added_joined_rows
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
 from bridge.session import child_session
@@ -137,6 +138,8 @@ def refreshed(
         return not plan.merge_columns and are_few(views.values())
 
     if method is Method.ADDED_ROWS:
+        if plan.joined is not None:
+            return Refresh(added_joined_rows(session, plan.joined, ranges))
         views = {name: source.added_rows(session) for name, source in ranges.items()}
         added = _upserts(plan, query_over(session, plan.kept_sql, views))
         is_rebuilt = plan.key and not is_new and all(source.first == 0 for source in ranges.values())
@@ -148,6 +151,9 @@ def refreshed(
         changes = _of_windows(plan, plan.windows, after, before, closing, differences)
         return Refresh(changes, tuple(held))
     if method is Method.ADDED_GROUPS:
+        if plan.joined is not None:
+            added = _held(added_joined_rows(session, plan.joined, ranges), held)
+            return Refresh(merged_groups(plan, added, before), tuple(held))
         views = {name: source.added_rows(session) for name, source in ranges.items()}
         added = added_groups(session, plan, ranges, views)
         is_few = may_be_few(views)

@@ -35,7 +35,7 @@ from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
-from bridge.pipelines.runtime.spark_errors import raised_reason
+from bridge.pipelines.runtime.spark_errors import data_reason
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.double_keys import checked_upserts
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
@@ -217,7 +217,10 @@ class Result:
                 if self.plan.key:
                     merged = self._merged(table, changes, checked_upserts(changes, self.plan), progress)
                 else:
-                    merged = append_batch(table, changes, rows=changes.count(), progress=progress)
+                    # A number of Spark's, such as ROW_NUMBER, may have another type than the sink's column.
+                    typed = [col(f.name).cast(f.dataType).alias(f.name) for f in table.fields]
+                    rows = changes.count()
+                    merged = append_batch(table, changes.select(*typed), rows=rows, progress=progress)
             finally:
                 changes.unpersist()
         failpoints.hit("script.after-commit")
@@ -245,7 +248,9 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
         if not all(c.name in present for c in plan.kept_columns):
             plan = plan.without_kept_columns()
         former = [f for n, f in present.items() if n not in {c.name for c in plan.kept_columns}]
-    fields = [T.StructField(c.name, spark_type(c.type)) for c in (*plan.columns, *plan.kept_columns)]
+    fields = [
+        T.StructField(c.name, spark_type(c.type)) for c in (*plan.columns, *plan.kept_columns, *plan.row_key)
+    ]
     appends = not plan.key
     if plan.merge_columns:
         table = open_shared_table(spark, target, fields, pipeline=name, key=plan.key)
@@ -284,7 +289,7 @@ def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[Non
     except GapError as gap:
         raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
     except (PySparkException, Py4JJavaError) as error:  # of two stages that fail at once py4j raises its own
-        raised = raised_reason(error)  # such as that of a window for a row without a time
+        raised = data_reason(error)  # also that of a window for a row without a time
         if raised is None:
             raise
         raise TableError(f"INSERT {name}: {raised}") from error

@@ -14,7 +14,12 @@ from bridge.delta.ingest_progress import IngestProgress
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error as why
-from bridge.pipelines.runtime.spark_errors import explain_errors, explained_error, offsets_between
+from bridge.pipelines.runtime.spark_errors import (
+    data_reason,
+    explain_errors,
+    explained_error,
+    offsets_between,
+)
 from tests.config.files import WHOLE, loaded
 
 
@@ -65,3 +70,32 @@ def test_a_full_disk_and_what_is_not_ours(spark: SparkSession, definition: Defin
         raise full
     with pytest.raises(FileNotFoundError), explain_errors(spark, definition, "it"):
         raise FileNotFoundError("x")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (
+            "CAST(v AS INT)",
+            "a CAST of a text that is no value of its type; TRY_CAST gives NULL (in CAST(v AS INT)",
+        ),
+        ("1 / n", "a division by zero; NULLIF(x, 0) as divisor gives NULL (in 1 / n"),
+        ("n % n", "a division by zero; NULLIF(x, 0) as divisor gives NULL (in n % n"),
+        (
+            "9223372036854775807L + n + 1",
+            "a number or time that its type cannot hold; TRY_CAST of its parts gives NULL",
+        ),
+        ("RAISE_ERROR('a CAST to DATE of a text')", "a CAST to DATE of a text"),
+    ],
+)
+def test_why_a_query_fails_for_the_values_of_a_row(spark: SparkSession, query: str, reason: str) -> None:
+    """The part of the query is named, the value is not."""
+    rows = spark.createDataFrame([("secret", 0)], "v STRING, n INT")
+    with pytest.raises(PySparkException) as failure:
+        spark.sql(f"SELECT {query} FROM {{rows}}", rows=rows).collect()
+    found = data_reason(failure.value)
+    assert found is not None and found.startswith(reason) and "secret" not in found
+
+
+def test_other_errors_are_not_of_values() -> None:
+    assert data_reason(PySparkException(message="[TABLE_OR_VIEW_NOT_FOUND] x")) is None

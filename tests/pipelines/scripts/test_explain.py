@@ -28,6 +28,20 @@ def test_sources_and_folders() -> None:
     assert used_paths(script) == [f"{base}/bridge-state/t", f"{base}/lake/orders"]
 
 
+def test_the_state_of_a_table_without_a_key_that_is_joined() -> None:
+    rows = explained(
+        "SELECT u.city, COUNT(*) FROM views AS v JOIN users AS u ON v.user_id = u.id GROUP BY u.city"
+    )
+    assert rows["source views"].endswith("sources/views, all rows; a join needs them, so it grows with them")
+    assert rows["INSERT s: computes"] == (
+        "the rows of each (a) to which a changed row belongs; reads all rows of views; of users the rows whose (city) "
+        "changed"
+    )
+    assert explained("SELECT region, COUNT(*) FROM views GROUP BY region")["source views"].endswith(
+        ", all rows"
+    )
+
+
 @pytest.mark.parametrize(
     ("query", "more", "computes"),
     [
@@ -47,6 +61,11 @@ def test_sources_and_folders() -> None:
             "SELECT 'all', COUNT(*) FROM users",
             {},
             "all rows from all rows of users, in every batch; those that differ are written",
+        ),
+        (
+            "SELECT v.region, w.user_id FROM views AS v JOIN views AS w ON v.user_id = w.user_id",
+            {"key": ""},
+            "the joined rows of the rows that views got since the last batch; reads all rows of the other tables",
         ),
     ],
 )

@@ -235,3 +235,30 @@ def test_windows_are_joined_and_read_by_another_insert(make: Make) -> None:
         ("04", 3, 11)
     ], "the views have ended at 10:03:30, the clicks are at 10:09"
     assert [r["n"] for _, r in script.received("days")] == [3], "this one reads views only"
+
+
+FIRST = """
+CREATE TABLE views (user_id BIGINT, ts TIMESTAMP(3), region STRING, WATERMARK FOR ts AS ts)
+  WITH ({kafka}, 'topic' = '{prefix}-views');
+CREATE TABLE firsts (ended TIMESTAMP(3), region STRING, place BIGINT) WITH ({kafka}, 'topic' = '{prefix}-firsts');
+INSERT INTO firsts SELECT window_end, region, place FROM (SELECT *, ROW_NUMBER() OVER (
+  PARTITION BY window_start, window_end ORDER BY n DESC, region) AS place FROM (
+  SELECT window_start, window_end, region, COUNT(*) AS n
+  FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, region))
+WHERE place <= 2;
+"""
+
+
+def test_places_of_a_window_go_to_a_sink_that_only_takes_rows(make: Make) -> None:
+    """ROW_NUMBER is INT in Spark and BIGINT in Flink."""
+    script = make(FIRST)
+    script.create("views", partitions=1)
+    script.create("firsts")
+    script.send(
+        "views", [view("00:10"), view("00:20", "b"), view("00:30", "b"), view("00:40", "c"), view("01:00")]
+    )
+    script.run()
+    assert sorted((row["place"], row["region"]) for _, row in script.received("firsts")) == [
+        (1, "b"),
+        (2, "a"),
+    ]

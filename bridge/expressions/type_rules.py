@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from bridge.ddl.precision import loses_digits, written
+from bridge.expressions.precision import loses_digits, written
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = [
@@ -92,9 +92,9 @@ def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) ->
             return time if other.name == "INTERVAL" else None
     if left.name not in NUMERIC or right.name not in NUMERIC:
         return None
-    for name in ("DOUBLE", "FLOAT"):
+    for name in ("FLOAT", "DOUBLE"):  # FLOAT and DOUBLE is FLOAT in Flink
         if name in (left.name, right.name):
-            return ScalarType("DOUBLE" if {left.name, right.name} != {"FLOAT"} else "FLOAT")
+            return ScalarType(name)
     if left.name in INTEGERS and right.name in INTEGERS:
         return ScalarType(max(left.name, right.name, key=INTEGERS.index))
     (p1, s1), (p2, s2) = _decimal(left), _decimal(right)
@@ -132,6 +132,8 @@ def comparable(left: DataType | None, right: DataType | None) -> bool:
     """Returns whether two types are compared without CAST, as in Flink; times are compared with text, too."""
     if not isinstance(left, ScalarType) or not isinstance(right, ScalarType) or NULL in (left, right):
         return True
+    if "DATE" in (left.name, right.name) and {left.name, right.name} & set(_TIMES):
+        return False
     families = [_family(left), _family(right)]
     return families[0] == families[1] or set(families) == {"time", "text"}
 

@@ -13,6 +13,8 @@ from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, Scala
 __all__ = ["cut", "cuts", "loses_digits", "spelled", "written"]
 
 _MICROS, _MILLIS = 6, 3
+_LONGEST = 2**31 - 1
+"""The length of STRING."""
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _OF_SPARK = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES"}
 _VALUE, _IS_CUT = "__value", "is_cut"
@@ -47,6 +49,9 @@ def spelled(type: DataType) -> str:
     if isinstance(type, RowType):
         return "STRUCT<" + ",".join(f"{quote(f.name)}: {spelled(f.type)}" for f in type.fields) + ">"
     assert isinstance(type, ScalarType)
+    is_sized = type.name in ("CHAR", "VARCHAR") and type.parameters and type.parameters[0] < _LONGEST
+    if is_sized:
+        return f"N{type.name}({type.parameters[0]})"  # sqlglot takes VARCHAR(n) of Spark for STRING
     return f"{type.spark()}({type.parameters[0]})" if type.name in _TIMES else type.spark()
 
 

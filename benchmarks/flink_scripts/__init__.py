@@ -1,0 +1,1 @@
+"""Whole scripts on Flink and on the bridge, over the same topics (`make flink-scripts`): what both sent is compared."""

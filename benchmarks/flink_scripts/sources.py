@@ -1,0 +1,113 @@
+"""The topics that the scripts read: their CREATE TABLE for each system, and their columns for the grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["NEXMARK_VIEWS", "SOURCES", "Source", "options"]
+
+_JSON = {"format": "json"}
+_UPSERT = {"key.format": "json", "value.format": "json"}
+_DELAY = "INTERVAL '5' SECOND"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A topic as a table. `columns` are types by name, in their order; `more` follows them in the CREATE TABLE."""
+
+    name: str
+    connector: str
+    columns: Mapping[str, str]
+    format: Mapping[str, str]
+    more: str = ""
+
+    def ddl(self, topic: str, bootstrap: str, more: Mapping[str, str]) -> str:
+        """The CREATE TABLE over a topic, with `more` options."""
+        declared = [f"{name} {type}" for name, type in self.columns.items()]
+        body = ", ".join([*declared, *([self.more] if self.more else [])])
+        start = {} if self.connector == "upsert-kafka" else {"scan.startup.mode": "earliest-offset"}
+        given = {**_place(self.connector, topic, bootstrap), **start, **self.format, **more}
+        return f"CREATE TABLE {self.name} ({body}) WITH ({options(given)})"
+
+    @property
+    def has_watermark(self) -> bool:
+        return "WATERMARK" in self.more
+
+
+def options(given: Mapping[str, str]) -> str:
+    """The options of a CREATE TABLE."""
+    return ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+
+
+def _place(connector: str, topic: str, bootstrap: str) -> dict[str, str]:
+    return {"connector": connector, "topic": topic, "properties.bootstrap.servers": bootstrap}
+
+
+_VISITED = {"user_id": "BIGINT", "page": "INT", "price": "BIGINT", "ts": "TIMESTAMP(3)", "note": "STRING"}
+_CLICKED = {"user_id": "BIGINT", "page": "INT", "ts": "TIMESTAMP(3)", "target": "STRING"}
+_PERSON = (
+    "ROW<id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, state STRING, "
+    "customTime TIMESTAMP(3), extra STRING>"
+)
+_AUCTION = (
+    "ROW<id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT, customTime TIMESTAMP(3), "
+    "expires TIMESTAMP(3), seller BIGINT, category BIGINT, extra STRING>"
+)
+_BID = (
+    "ROW<auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, customTime TIMESTAMP(3), "
+    "extra STRING>"
+)
+SOURCES = {
+    source.name: source
+    for source in (
+        Source(
+            "users",
+            "upsert-kafka",
+            {"id": "BIGINT", "name": "STRING", "region": "STRING", "score": "INT", "since": "TIMESTAMP(3)"},
+            _UPSERT,
+            "PRIMARY KEY (id) NOT ENFORCED",
+        ),
+        Source(
+            "orders",
+            "upsert-kafka",
+            {
+                "id": "BIGINT",
+                "user_id": "BIGINT",
+                "amount": "DECIMAL(10, 2)",
+                "status": "STRING",
+                "placed": "TIMESTAMP(3)",
+            },
+            _UPSERT,
+            "PRIMARY KEY (id) NOT ENFORCED",
+        ),
+        Source(
+            "stock",
+            "kafka",
+            {"sku": "STRING", "place": "STRING", "qty": "INT"},
+            {"format": "debezium-json"},
+            "PRIMARY KEY (sku) NOT ENFORCED",
+        ),
+        Source("visits", "kafka", _VISITED, _JSON, f"WATERMARK FOR ts AS ts - {_DELAY}"),
+        Source("clicks", "kafka", _CLICKED, _JSON, f"WATERMARK FOR ts AS ts - {_DELAY}"),
+        Source(
+            "nexmark",
+            "kafka",
+            {"event_type": "INT", "person": _PERSON, "auction": _AUCTION, "bid": _BID},
+            _JSON,
+            "customTime AS CASE WHEN event_type = 0 THEN person.customTime WHEN event_type = 1 THEN auction.customTime "
+            "ELSE bid.customTime END, WATERMARK FOR customTime AS customTime - INTERVAL '4' SECOND",
+        ),
+    )
+}
+"""Tables with updates and deletes (users, orders, stock), tables whose rows are only added, and Nexmark's events."""
+NEXMARK_VIEWS = {
+    "person": "CREATE VIEW person AS SELECT person.id, person.name, person.emailAddress, person.creditCard, "
+    "person.city, person.state, customTime, person.extra FROM nexmark WHERE event_type = 0",
+    "auction": "CREATE VIEW auction AS SELECT auction.id, auction.itemName, auction.description, auction.initialBid, "
+    "auction.reserve, customTime, auction.expires, auction.seller, auction.category, auction.extra FROM nexmark "
+    "WHERE event_type = 1",
+    "bid": "CREATE VIEW bid AS SELECT bid.auction, bid.bidder, bid.price, bid.channel, bid.url, customTime, bid.extra "
+    "FROM nexmark WHERE event_type = 2",
+}
+"""The views of Nexmark over its one topic of events."""

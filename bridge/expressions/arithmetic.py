@@ -1,0 +1,111 @@
+"""Flink's arithmetic in Spark: integers wrap, doubles divide by zero, a DECIMAL that does not fit is NULL.
+
+Spark's ANSI mode raises an error in each of these cases. Sources: Java's operators, which Flink's generated code uses,
+and DecimalDataUtils for DECIMAL.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from bridge.expressions.template import spark
+from bridge.expressions.type_rules import INTEGERS
+from bridge.schema import ScalarType
+
+__all__ = ["LONG", "arithmetic", "negative", "wrapped"]
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
+_SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
+_TRY = {"+": "TRY_ADD", "-": "TRY_SUBTRACT", "*": "TRY_MULTIPLY", "/": "TRY_DIVIDE", "%": "TRY_MOD"}
+_WIDE = "DECIMAL(20, 0)"
+LONG = 34
+"""Spark rounds the negative of a DECIMAL with more digits."""
+_TWO_64, _TWO_63 = "18446744073709551616BD", "9223372036854775808BD"
+_NAN, _INFINITY = "DOUBLE('NaN')", "DOUBLE('Infinity')"
+
+
+def arithmetic(node: exp.Expr, result: ScalarType) -> exp.Expr:
+    """Returns `left OP right` of two numbers, whose type in Flink is `result`. Null if an operand is.
+
+    A division of integers or DECIMALs by zero raises Spark's error, as Flink raises one.
+    """
+    sign = _SIGNS.get(type(node)) or ("%" if isinstance(node, exp.Mod) else "/")
+    left, right = node.this, node.expression
+    if result.name in INTEGERS:
+        return _integers(sign, left, right, result.name)
+    if result.name in ("FLOAT", "DOUBLE"):
+        return _floats(sign, left, right, result.name)
+    made = spark(f"{_TRY[sign]}(@0, @1)", left, right)
+    made = spark(f"TRY_CAST(@0 AS {result.spark()})", made)
+    if sign not in "/%":
+        return made
+    # The branches of a CASE get one type: without the CAST digits would be lost.
+    return spark(f"CASE WHEN @1 = 0 THEN CAST(@0 / @1 AS {result.spark()}) ELSE @2 END", left, right, made)
+
+
+def negative(operand: exp.Expr, type: ScalarType) -> exp.Expr:
+    """Returns `-operand`; the smallest integer is its own negative, as in Java."""
+    if isinstance(operand, exp.Literal):
+        return exp.Neg(this=operand)
+    if type.name in _BITS:
+        return wrapped(spark("-CAST(@0 AS BIGINT)", operand), type.name)
+    if type.name == "BIGINT":
+        return spark("IF(@0 = -9223372036854775807L - 1L, @0, -@0)", operand)
+    if type.name == "DECIMAL" and type.parameters[0] > LONG:
+        text = "CAST(@0 AS STRING)"
+        return spark(
+            f"CAST(IF(@0 < 0, SUBSTRING({text}, 2), CONCAT('-', {text})) AS {type.spark()})", operand
+        )
+    return exp.Neg(this=operand)
+
+
+def wrapped(value: exp.Expr, name: str) -> exp.Expr:
+    """Returns the lowest bits of a BIGINT as an integer of type `name`."""
+    if name == "BIGINT":
+        return value
+    half, ones = 1 << (_BITS[name] - 1), (1 << _BITS[name]) - 1
+    return spark(f"CAST((((@0 & {ones}L) + {half}L) & {ones}L) - {half}L AS {name})", value)
+
+
+def _integers(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr:
+    if sign == "%":
+        return spark(f"CAST(IF(@1 = -1, @0 - @0, @0 % @1) AS {name})", left, right)
+    if sign == "/":
+        if name != "BIGINT":
+            return wrapped(spark("CAST(@0 AS BIGINT) DIV @1", left, right), name)
+        return spark("IF(@1 = -1, @2, @0 DIV @1)", left, right, negative(left, ScalarType("BIGINT")))
+    if name != "BIGINT":
+        return wrapped(spark(f"CAST(@0 AS BIGINT) {sign} @1", left, right), name)
+    exact = (
+        f"CAST(@0 AS {_WIDE}) {sign} CAST(@1 AS {_WIDE})"
+        if sign != "*"
+        else ("CAST(@0 AS DECIMAL(19, 0)) * CAST(@1 AS DECIMAL(19, 0))")
+    )
+    modulo = f"CAST(PMOD({exact} + {_TWO_63}, {_TWO_64}) - {_TWO_63} AS BIGINT)"
+    return spark(f"COALESCE({_TRY[sign]}(CAST(@0 AS BIGINT), CAST(@1 AS BIGINT)), {modulo})", left, right)
+
+
+def _floats(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr:
+    if name == "FLOAT":  # Spark divides them as DOUBLE
+        left, right = (spark("CAST(@0 AS FLOAT)", side) for side in (left, right))
+        return spark("CAST(@0 AS FLOAT)", _doubles(sign, left, right))
+    return _doubles(sign, left, right)
+
+
+def _doubles(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    name = "DOUBLE"
+    left, right = (spark(f"CAST(@0 AS {name})", side) for side in (left, right))
+    if sign in "+-*":
+        return spark(f"@0 {sign} @1", left, right)
+    constant = right.this if isinstance(right, exp.Cast) else right
+    if isinstance(constant, exp.Literal) and not constant.is_string and float(constant.this):
+        return spark(f"@0 {sign} @1", left, right)
+    if sign == "%":
+        return spark(
+            f"CASE WHEN @1 = 0 AND @0 IS NOT NULL THEN CAST({_NAN} AS {name}) ELSE @0 % @1 END", left, right
+        )
+    at_zero = (
+        f"CASE WHEN ISNAN(@0) OR @0 = 0 THEN {_NAN} WHEN (@0 > 0) = (CAST(@1 AS STRING) = '0.0') THEN {_INFINITY} "
+        f"WHEN @0 IS NOT NULL THEN -{_INFINITY} END"
+    )
+    return spark(f"CASE WHEN @1 = 0 THEN CAST({at_zero} AS {name}) ELSE @0 / @1 END", left, right)

@@ -1,0 +1,200 @@
+"""Flink's CAST and TRY_CAST in Spark.
+
+Integers and times are cut, doubles become the nearest integer that there is, a number that no DECIMAL holds is NULL,
+and a text that is no value is an error, NULL for TRY_CAST. Source: Flink's planner, asked by `make flink-vectors`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from sqlglot import exp
+
+from bridge.expressions.arithmetic import wrapped
+from bridge.expressions.precision import cut, written
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import spark
+from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC
+from bridge.schema import ArrayType, DataType, ScalarType
+
+__all__ = ["DAY_OF_TIME", "cast", "cut_decimal", "failed", "text_to_time", "to_text"]
+
+_TEXTS = ("CHAR", "VARCHAR", "STRING")
+_BYTES = ("BINARY", "VARBINARY", "BYTES")
+_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
+DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
+"""The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
+_NO_VALUE = "a CAST to {} of a text that is none; TRY_CAST gives NULL"
+_TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
+_DAY = r"\\d{1,4}(-\\d{1,2}(-\\d{1,2})?)?"
+_MOMENT = r"\\d{1,4}-\\d{1,2}-\\d{1,2}( \\d{1,2}:\\d{1,2}:\\d{1,2}([.]\\d{1,9})?)?"
+
+
+def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
+    """Returns the cast in Spark, and its type. Raises Refusal for casts that Flink or Spark does not have."""
+    wanted = written(node.to)
+    if given is None and isinstance(wanted, ScalarType) and wanted.name in _TEXTS:
+        return _sized(spark("CAST(@0 AS STRING)", node.this), wanted), wanted
+    if given is None or given in (NULL, wanted) or not isinstance(wanted, ScalarType):
+        return cut(node, wanted), wanted
+    trying = bool(node.args.get("safe"))
+    if isinstance(given, ScalarType):
+        made = _of_scalar(node.this, given, wanted, trying)
+    elif isinstance(given, ArrayType) and wanted.name in _TEXTS:
+        made = _sized(to_text(node.this, given), wanted)
+    else:
+        made = None
+    if made is None:
+        raise Refusal(f"{given.flink()} cannot be cast to {wanted.flink()}")
+    return made, wanted
+
+
+def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
+    """Returns the text that Flink makes of a value. Raises Refusal for maps and rows, whose text has no fixed order."""
+    if type is None or type == NULL:
+        return value
+    if isinstance(type, ArrayType):
+        item = to_text(exp.column("v"), type.element)
+        items = spark("TRANSFORM(@0, v -> @1)", value, item) if item != exp.column("v") else value
+        return spark("CONCAT('[', ARRAY_JOIN(@0, ', ', 'NULL'), ']')", items)
+    if not isinstance(type, ScalarType):
+        raise Refusal(f"{type.flink()} is not cast to text; name its parts")
+    if type.name in _TEXTS:
+        return value
+    if type.name == "BOOLEAN":
+        return spark("UPPER(CAST(@0 AS STRING))", value)
+    if type.name in _BYTES:
+        return spark("MAKE_VALID_UTF8(CAST(@0 AS STRING))", value)
+    if type.name in _TIMES:
+        digits = type.parameters[0]
+        return spark(f"DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss{'.' * bool(digits)}{'S' * digits}')", value)
+    return spark("CAST(@0 AS STRING)", value)
+
+
+def failed(reason: str, type: str) -> str:
+    """Returns the text of an expression of Spark type `type` that fails with `reason`, which has no quotes."""
+    return f"CAST(RAISE_ERROR('{reason}') AS {type})"
+
+
+def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
+    """None if Flink has no such cast."""
+    if wanted.name in _TEXTS:
+        return _sized(to_text(value, given), wanted)
+    if wanted.name in _BYTES:
+        return spark("CAST(@0 AS BINARY)", value) if given.name in (*_TEXTS, *_BYTES) else None
+    if wanted.name == "BOOLEAN":
+        if given.name in _TEXTS:
+            no_value = failed(_NO_VALUE.format("BOOLEAN"), "BOOLEAN")
+            otherwise = "" if trying else f"WHEN @0 IS NOT NULL THEN {no_value}"
+            tests = f"WHEN LOWER(@0) IN {_TRUE} THEN TRUE WHEN LOWER(@0) IN {_FALSE} THEN FALSE"
+            return spark(f"CASE {tests} {otherwise} END", value)
+        return (
+            spark("@0 <> 0", value) if given.name in NUMERIC else value if given.name == "BOOLEAN" else None
+        )
+    if wanted.name in NUMERIC:
+        return _number(value, given, wanted, trying)
+    return _time(value, given, wanted, trying)
+
+
+def _sized(value: exp.Expr, wanted: ScalarType) -> exp.Expr:
+    if wanted.name == "STRING" or not wanted.parameters or wanted.parameters[0] == 2**31 - 1:
+        return value
+    length = wanted.parameters[0]
+    return spark(f"LEFT(@0, {length})" if wanted.name == "VARCHAR" else f"RPAD(@0, {length}, ' ')", value)
+
+
+def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
+    name, plain = given.name, f"CAST(@0 AS {wanted.spark()})"
+    attempt = f"TRY_{plain}" if trying else plain
+    if name in _TEXTS:
+        if wanted.name not in INTEGERS:
+            return spark(attempt, value)
+        # Digits after a point are cut, as Flink does; Spark refuses them.
+        whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)(?=[.]?[0-9])([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
+        return spark(attempt.replace("@0", f"IF(CONTAINS(@0, '.'), {whole}, @0)"), value)
+    if name == "BOOLEAN":
+        return spark(
+            plain if wanted.name != "DECIMAL" else f"CAST(CAST(@0 AS INT) AS {wanted.spark()})", value
+        )
+    if name not in NUMERIC:
+        return None
+    if wanted.name in ("FLOAT", "DOUBLE"):
+        return spark(plain, value)
+    if wanted.name == "DECIMAL":
+        made = f"TRY_{plain}"
+        if name in ("FLOAT", "DOUBLE") and not trying:
+            no_number = failed(f"a CAST of NaN or infinity to {wanted.name}", wanted.spark())
+            made = f"CASE WHEN ISNAN(@0) OR ABS(@0) = DOUBLE('Infinity') THEN {no_number} ELSE {made} END"
+        return spark(made, value)
+    if name in INTEGERS:
+        narrower = INTEGERS.index(wanted.name) < INTEGERS.index(name)
+        return wrapped(spark("CAST(@0 AS BIGINT)", value), wanted.name) if narrower else spark(plain, value)
+    if name == "DECIMAL":
+        return cut_decimal(value, given, wanted.name)
+    return _cut_float(value, wanted.name)
+
+
+def _cut_float(value: exp.Expr, name: str) -> exp.Expr:
+    """Java's narrowing: NaN is 0, what is too large the largest; of a BYTE and SHORT the lowest bits of that INT."""
+    if name in ("TINYINT", "SMALLINT"):
+        return wrapped(spark("CAST(@0 AS BIGINT)", _cut_float(value, "INT")), name)
+    least, most = (
+        ("-2147483648", "2147483647")
+        if name == "INT"
+        else ("-9223372036854775807L - 1L", "9223372036854775807L")
+    )
+    return spark(
+        f"CASE WHEN ISNAN(@0) THEN 0 WHEN @0 >= DOUBLE({most}) THEN {most} WHEN @0 <= DOUBLE({least}) THEN {least} "
+        f"ELSE CAST(@0 AS {name}) END",
+        value,
+    )
+
+
+def cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
+    """Returns the lowest bits of the whole part of a DECIMAL, as an integer of type `name`."""
+    precision, scale = given.parameters
+    if precision - scale <= 18:
+        return wrapped(spark("CAST(@0 AS BIGINT)", value), name)
+    whole = "IF(@0 < 0, CEIL(@0), FLOOR(@0))" if scale else "@0"
+    half, every = "9223372036854775808BD", "18446744073709551616BD"
+    # Added after the remainder, as a sum of 38 digits may not fit.
+    rest = f"(({whole} % {every}) + {every} + {half}) % {every} - {half}"
+    return wrapped(spark(f"CAST({rest} AS BIGINT)", value), name)
+
+
+def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
+
+    if given.name in _TEXTS:
+        if isinstance(value, exp.Literal) and not trying:
+            _check_constant(str(value.this), wanted)
+            return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
+        made = text_to_time(value, wanted)
+        if trying:
+            return made
+        reason = failed(_NO_VALUE.format(wanted.name), wanted.spark())
+        return spark(f"COALESCE(@1, IF(@0 IS NULL, NULL, {reason}))", value, made)
+    if given.name not in ("DATE", *_TIMES):
+        return None
+    if wanted.name == "DATE" and given.name == "TIMESTAMP":
+        return spark(DAY_OF_TIME, value)
+
+    return cut(spark(f"CAST(@0 AS {wanted.spark()})", value), wanted)
+
+
+def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
+    """Returns the time of a text as CAST reads it; NULL for a text that is none. Spark's own cast takes more texts."""
+    pattern = rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
+    text = "@0" if type.name != "DATE" else "SPLIT_PART(TRIM(@0), ' ', 1)"
+    return cut(spark(f"TRY_CAST(IF(@0 RLIKE '{pattern}', {text}, NULL) AS {type.spark()})", value), type)
+
+
+def _check_constant(text: str, type: ScalarType) -> None:
+    """Raises Refusal for a text that is no time, which would fail in every row."""
+    pattern = rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
+    found = re.match(pattern.replace("\\\\", "\\"), text)
+    parts = [int(part) for part in text.strip().partition(" ")[0].split("-")] if found else []
+    try:
+        date(*[*parts, 1, 1][:3])
+    except (TypeError, ValueError):
+        raise Refusal(f"{text!r} is no {type.name}") from None

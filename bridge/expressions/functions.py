@@ -1,0 +1,94 @@
+"""Calls of Flink's functions as Spark expressions with the same value.
+
+A function without an entry in `entries` is Spark's of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from bridge.expressions.call import Call
+from bridge.expressions.entries import ENTRIES
+from bridge.expressions.numbers import modulo_type, rounded_type
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, UNSUPPORTED, Signature, signature_of
+from bridge.expressions.template import spark
+from bridge.expressions.times import added_type
+from bridge.expressions.type_rules import common, scalar
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
+
+__all__ = ["called"]
+
+
+def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.Expr, DataType | None]:
+    """Returns a call of a scalar function in Spark, and its type. Raises Refusal for arguments that Flink refuses, and
+    for what Spark does not have."""
+    name = str(node.name).upper()
+    if name in UNSUPPORTED:
+        raise Refusal(f"the function {name} of Flink is not supported")
+    if name not in FUNCTIONS:
+        return node, None  # a user's
+    if name == "ROW":
+        fields = tuple(RowField(f"EXPR${n}", t) for n, t in enumerate(types) if t is not None)
+        return spark_call("STRUCT", node.expressions), RowType(fields) if len(fields) == len(types) else None
+    signature = signature_of(name, types)
+    if signature is None:
+        raise Refusal(_wrong_arguments(name, types))
+    call = Call(name, list(node.expressions), types)
+    entry = ENTRIES.get(name)
+    if entry is None:
+        made: exp.Expr = node
+    elif isinstance(entry, str):
+        made = spark(entry, *call.arguments)
+    elif isinstance(entry, Mapping):
+        made = spark(entry[len(types)], *call.arguments)
+    else:
+        made = entry(call)
+    return made, result_of(signature, call)
+
+
+def spark_call(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _wrong_arguments(name: str, types: Sequence[DataType | None]) -> str:
+    given = ", ".join("?" if type is None else type.flink() for type in types)
+    legal = [f"{name}({', '.join(s.kinds)}{'…' * s.is_open})" for s in SIGNATURES if s.name == name]
+    return f"{name} does not take ({given}); legal: {'; '.join(legal)}"
+
+
+def result_of(signature: Signature, call: Call) -> DataType | None:
+    """Returns the type that the call has in Flink; None where only Spark can derive it."""
+    result, types = signature.result, call.types
+    if result == "common":
+        return common(types)
+    if result.startswith("="):
+        return types[int(result[1:]) - 1]
+    if result.startswith("item="):
+        of = types[int(result[5:]) - 1]
+        return of.element if isinstance(of, ArrayType) else None
+    if result == "entries":
+        of = types[0]
+        if isinstance(of, MapType):
+            return ArrayType(RowType((RowField("key", of.key), RowField("value", of.value))))
+        return None
+    if result in ("keys", "values"):
+        of = types[0]
+        return ArrayType(of.key if result == "keys" else of.value) if isinstance(of, MapType) else None
+    if result == "map":
+        key, value = (t.element if isinstance(t, ArrayType) else None for t in types)
+        return MapType(key, value) if key is not None and value is not None else None
+    if result == "added":
+        return added_type(call)
+    if result == "round":
+        return rounded_type(call)
+    if result == "%":
+        return modulo_type(types)
+    if result.startswith("ARRAY"):
+        return ArrayType(scalar("STRING"))
+    if result.startswith("MAP"):
+        return MapType(scalar("STRING"), scalar("STRING"))
+    name, _, digits = result.partition("(")
+    return ScalarType(name, (int(digits[:-1]),)) if digits else scalar(name)

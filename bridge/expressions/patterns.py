@@ -1,0 +1,102 @@
+"""Patterns that must be constants: regular expressions, and formats of times.
+
+A pattern that Java does not take would fail the batch in Spark; Flink gives NULL for it, which nobody wants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from re import _constants as codes  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+from bridge.expressions.refusal import Refusal
+
+__all__ = ["Regex", "date_segments", "regex"]
+
+_JAVA_ONLY = [
+    (r"\\[pP]\{\w+\}", "x"),
+    (r"\(\?<(?=[a-zA-Z])", "(?P<"),
+    (r"\\[hRX]", "x"),
+    (r"([*+?}])\+", r"\1"),
+]
+_LETTERS = frozenset("yMdHhmsSEaGDkKzXZ")
+_WEEK_YEAR = re.compile("Y+")
+
+
+class Regex:
+    """A constant regular expression of Java."""
+
+    def __init__(self, text: str) -> None:
+        read = text
+        for pattern, replacement in _JAVA_ONLY:
+            read = re.sub(pattern, replacement, read)
+        try:
+            self._tree = parser.parse(read)
+        except (re.error, OverflowError) as error:
+            raise Refusal(f"{text!r} is no regular expression: {error}") from None
+        self.text = text
+
+    @property
+    def groups(self) -> int:
+        return int(self._tree.state.groups) - 1
+
+    def may_be_absent(self, group: int) -> bool:
+        """Returns whether a match may leave the group out, as it is optional or an alternative."""
+        return any(optional for number, optional, _ in _groups(self._tree, False) if number == group)
+
+    def may_be_empty(self, group: int) -> bool:
+        """Returns whether the group may match an empty text."""
+        return any(least == 0 for number, _, least in _groups(self._tree, False) if number == group)
+
+
+def regex(text: str | None) -> Regex:
+    """Returns a constant pattern. Raises Refusal for others, and for what is no regular expression."""
+    if text is None:
+        raise Refusal("the regular expression must be a constant text")
+    return Regex(text)
+
+
+def date_segments(pattern: str | None, *, parses: bool) -> list[tuple[str, bool]]:
+    """Returns the parts of a constant format of times, and whether each is the year of the week (`YYYY`).
+
+    Raises Refusal for letters that Spark's formats do not have; `parses`: a text is read, in which a year of the week
+    says nothing.
+    """
+    if pattern is None:
+        raise Refusal("the format of a time must be a constant text")
+    parts: list[tuple[str, bool]] = []
+    for index, piece in enumerate(re.split(r"('[^']*')", pattern)):
+        if index % 2:
+            parts.append((piece, False))
+            continue
+        unknown = sorted({c for c in piece if c.isalpha()} - _LETTERS - {"Y"})
+        if unknown or "'" in piece or (parses and "Y" in piece):
+            what = ", ".join(unknown or ["Y" if "Y" in piece else "'"])
+            raise Refusal(f"the format {pattern!r} of a time has {what}, which is not supported")
+        at = 0
+        for match in _WEEK_YEAR.finditer(piece):
+            parts += [(piece[at : match.start()], False), ("y" * len(match.group()), True)]
+            at = match.end()
+        parts.append((piece[at:], False))
+    return [(text, is_week) for text, is_week in parts if text]
+
+
+def _groups(tree: Any, optional: bool) -> Iterator[tuple[int, bool, int]]:
+    """The number of each group, whether it may be left out, and the least length of its text."""
+    for code, argument in tree:
+        if code is codes.SUBPATTERN:
+            number, inner = argument[0], argument[3]
+            if number is not None:
+                yield number, optional, inner.getwidth()[0]
+            yield from _groups(inner, optional)
+        elif code in (codes.MAX_REPEAT, codes.MIN_REPEAT, getattr(codes, "POSSESSIVE_REPEAT", None)):
+            yield from _groups(argument[2], optional or argument[0] == 0)
+        elif code is codes.BRANCH:
+            for branch in argument[1]:
+                yield from _groups(branch, True)
+        elif code in (codes.ASSERT, codes.ASSERT_NOT):
+            yield from _groups(argument[1], True)
+        elif code is getattr(codes, "ATOMIC_GROUP", None):
+            yield from _groups(argument, optional)

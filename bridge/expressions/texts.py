@@ -1,0 +1,225 @@
+"""Flink's functions of texts, in Spark."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from bridge.expressions.call import Build, Call, Entries
+from bridge.expressions.casts import failed, to_text
+from bridge.expressions.patterns import regex
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import spark
+
+__all__ = ["ENTRIES", "overlay", "substring"]
+
+_QUOTED = r"CONCAT('\\Q', REPLACE(@1, '\\E', '\\E\\\\E\\Q'), '\\E')"
+_PARTS = f"SPLIT(@0, {_QUOTED})"
+
+
+def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None, call: Call | None = None) -> exp.Expr:
+    """Returns SUBSTRING. It is empty if it would begin before the text, and NULL if its length is negative."""
+    first, size = (literal_number(e) for e in (start, length))
+    if first is not None and first >= 0 and (length is None or (size is not None and size >= 0)):
+        return exp.Anonymous(
+            this="SUBSTRING", expressions=[e for e in (text, start, length) if e is not None]
+        )
+    if length is None:
+        return spark("IF(@1 < -CHAR_LENGTH(@0), '', SUBSTRING(@0, @1))", text, start)
+    return spark(
+        "CASE WHEN @2 < 0 THEN NULL WHEN @1 < -CHAR_LENGTH(@0) AND @2 IS NOT NULL THEN '' ELSE SUBSTRING(@0, @1, @2) "
+        "END",
+        *(text, start, length),
+    )
+
+
+def overlay(text: exp.Expr, other: exp.Expr, start: exp.Expr, length: exp.Expr | None) -> exp.Expr:
+    """Returns OVERLAY, which leaves the text as it is where it does not begin in it."""
+    size = spark("CHAR_LENGTH(@0)", other) if length is None else length
+    return spark(
+        "CASE WHEN @3 IS NULL OR @1 IS NULL THEN NULL WHEN @2 <= 0 OR @2 > CHAR_LENGTH(@0) THEN @0 WHEN @2 + @3 > "
+        "CHAR_LENGTH(@0) OR @3 <= 0 THEN CONCAT(LEFT(@0, @2 - 1), @1) ELSE CONCAT(LEFT(@0, @2 - 1), @1, "
+        "SUBSTRING(@0, @2 + @3)) END",
+        *(text, other, start, size),
+    )
+
+
+def literal_number(node: exp.Expr | None) -> int | None:
+    """Returns a constant integer; None for all else."""
+    call = Call("", [node], [None]) if node is not None else None
+    text = call.constant(0) if call is not None else None
+    return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+
+def _substring(call: Call) -> exp.Expr:
+    text, start, *length = call.arguments
+    return substring(text, start, length[0] if length else None)
+
+
+def _concatenated(call: Call) -> exp.Expr:
+    values = [to_text(a, t) for a, t in zip(call.arguments, call.types, strict=True)]
+    return exp.Anonymous(this=call.name, expressions=values)
+
+
+def _replaced(call: Call) -> exp.Expr:
+    if call.constant(1):
+        return exp.Anonymous(this="REPLACE", expressions=list(call.arguments))
+    quoted = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
+    return spark(f"IF(@1 = '', REGEXP_REPLACE(@0, '', {quoted}), REPLACE(@0, @1, @2))", *call.arguments)
+
+
+def _regexp_replace(call: Call) -> exp.Expr:
+    regex(call.constant(1))
+    # In Flink the replacement is a text, in Spark a backslash and a dollar mean something.
+    quoted = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
+    constant = call.constant(2)
+    if constant is not None and not set(constant) & {"\\", "$"}:
+        quoted = "@2"
+    return spark(f"REGEXP_REPLACE(@0, @1, {quoted})", *call.arguments)
+
+
+def _regexp_extract(call: Call) -> exp.Expr:
+    pattern = regex(call.constant(1))
+    group = call.number(2, "the group") if len(call.arguments) > 2 else 0
+    if not 0 <= group <= pattern.groups:
+        return exp.cast(exp.null(), "STRING", dialect="spark")
+    made = f"REGEXP_EXTRACT(@0, @1, {group})"
+    if group and pattern.may_be_absent(group):
+        # Spark has an empty text for a group that takes no part in the match, Flink NULL.
+        if pattern.may_be_empty(group):
+            raise Refusal(
+                f"group {group} of {pattern.text!r} may be absent or empty, which Spark does not tell apart; let it "
+                "have a character"
+            )
+        made = f"NULLIF({made}, '')"
+    return spark(f"CASE WHEN REGEXP_LIKE(@0, @1) THEN {made} END", *call.arguments[:2])
+
+
+def _regexp_extract_all(call: Call) -> exp.Expr:
+    pattern = regex(call.constant(1))
+    group = call.number(2, "the group") if len(call.arguments) > 2 else 1
+    if not 0 <= group <= pattern.groups:
+        return exp.cast(exp.null(), "ARRAY<STRING>", dialect="spark")
+    if group and pattern.may_be_absent(group):
+        raise Refusal(
+            f"group {group} of {pattern.text!r} may be absent, which Spark does not say; let it be there"
+        )
+    return spark(f"REGEXP_EXTRACT_ALL(@0, @1, {group})", *call.arguments[:2])
+
+
+def _with_regex(text: str) -> Build:
+    def build(call: Call) -> exp.Expr:
+        regex(call.constant(1))
+        return spark(text, *call.arguments)
+
+    return build
+
+
+def _regexp(call: Call) -> exp.Expr:
+    regex(call.constant(1))
+    # An empty pattern matches nothing in Flink.
+    return spark(
+        "REGEXP_LIKE(@0, @1)" if call.constant(1) else "IF(@0 IS NULL, NULL, FALSE)", *call.arguments
+    )
+
+
+def _position(call: Call) -> exp.Expr:
+    """INSTR and LOCATE, whose search may begin behind the first character, INSTR's at a later occurrence."""
+    text, part, *more = call.arguments
+    if call.name == "LOCATE":
+        text, part = part, text
+        return (
+            spark("IF(@2 IS NULL, NULL, LOCATE(@1, @0, GREATEST(@2, 1)))", text, part, *more)
+            if more
+            else (spark("LOCATE(@1, @0)", text, part))
+        )
+    start = call.number(2, "the position") if more else 1
+    times = call.number(3, "the occurrence") if len(more) > 1 else 1
+    if start < 1 or times < 1:
+        raise Refusal("the position and the occurrence of INSTR begin at 1")
+    found = spark(f"LOCATE(@1, @0, {start})", text, part)
+    for _ in range(times - 1):
+        found = spark(
+            "CASE WHEN @2 = 0 THEN 0 WHEN @2 > 0 THEN LOCATE(@1, @0, @2 + 1) END", text, part, found
+        )
+    return found
+
+
+def _split(call: Call) -> exp.Expr:
+    return spark(f"IF(@0 = '' OR @1 = '', FILTER(SPLIT(@0, ''), p -> p <> ''), {_PARTS})", *call.arguments)
+
+
+def _elt(call: Call) -> exp.Expr:
+    count = len(call.arguments) - 1
+    whole = exp.Anonymous(this="ELT", expressions=list(call.arguments))
+    return spark(f"IF(@0 BETWEEN 1 AND {count}, @1, NULL)", call.arguments[0], whole)
+
+
+def _sha2(call: Call) -> exp.Expr:
+    if call.name == "SHA2":
+        bits = call.constant(1)
+        if bits not in ("224", "256", "384", "512"):
+            raise Refusal("the bits of SHA2 must be a constant: 224, 256, 384, 512")
+        return spark(f"SHA2(@0, {bits})", call.arguments[0])
+    return spark(f"SHA2(@0, {call.name.removeprefix('SHA')})", call.arguments[0])
+
+
+def _pairs(call: Call) -> exp.Expr:
+    separators = [call.constant(1), call.constant(2)] if len(call.arguments) > 1 else [",", "="]
+    if None in separators:
+        raise Refusal("the separators of STR_TO_MAP must be constants")
+    for text in separators:
+        regex(text)
+    entries, between = (exp.Literal.string(text) for text in separators)
+    # The last one of equal keys counts; empty parts are none.
+    parts = spark("FILTER(SPLIT(@0, @1), p -> p <> '')", call.arguments[0], entries)
+    keys = spark("TRANSFORM(@0, p -> SPLIT(p, @1, 2)[0])", parts, between)
+    kept = spark(
+        "FILTER(@0, (p, i) -> NOT ARRAY_CONTAINS(SLICE(@1, i + 2, SIZE(@1)), SPLIT(p, @2, 2)[0]))",
+        parts,
+        keys,
+        between,
+    )
+    return spark(
+        "MAP_FROM_ENTRIES(TRANSFORM(@0, p -> STRUCT(SPLIT(p, @1, 2)[0], TRY_ELEMENT_AT(SPLIT(p, @1, 2), 2))))",
+        *(kept, between),
+    )
+
+
+ENTRIES: Entries = {
+    "ASCII": "CASE WHEN ASCII(@0) < 128 THEN ASCII(@0) ELSE CAST(CONV(LEFT(HEX(@0), 2), 16, 10) AS INT) - 256 END",
+    "CONCAT": _concatenated,
+    "CONCAT_WS": _concatenated,
+    "ELT": _elt,
+    "FROM_BASE64": (
+        "COALESCE(MAKE_VALID_UTF8(CAST(TRY_TO_BINARY(@0, 'base64') AS STRING)), IF(@0 IS NULL, NULL, "
+        f"{failed('FROM_BASE64 of a text that is no base64', 'STRING')}))"
+    ),
+    "INSTR": _position,
+    "IS_ALPHA": "COALESCE(REGEXP_LIKE(@0, '^\\\\p{L}+$'), FALSE)",
+    "IS_DECIMAL": "TRY_CAST(@0 AS DOUBLE) IS NOT NULL",
+    "IS_DIGIT": "COALESCE(REGEXP_LIKE(@0, '^[0-9]+$'), FALSE)",
+    "LOCATE": _position,
+    "LPAD": "CASE WHEN @1 < 0 OR @2 = '' THEN NULL ELSE LPAD(@0, @1, @2) END",
+    "LTRIM": {1: "LTRIM(@0)", 2: "TRIM(LEADING @1 FROM @0)"},
+    "PARSE_URL": {2: "TRY_PARSE_URL(@0, @1)", 3: "TRY_PARSE_URL(@0, @1, @2)"},
+    "REGEXP": _regexp,
+    "REGEXP_COUNT": _with_regex("REGEXP_COUNT(@0, @1)"),
+    "REGEXP_EXTRACT": _regexp_extract,
+    "REGEXP_EXTRACT_ALL": _regexp_extract_all,
+    "REGEXP_INSTR": _with_regex("REGEXP_INSTR(@0, @1)"),
+    "REGEXP_REPLACE": _regexp_replace,
+    "REGEXP_SUBSTR": _with_regex("CASE WHEN REGEXP_LIKE(@0, @1) THEN REGEXP_EXTRACT(@0, @1, 0) END"),
+    "REPLACE": _replaced,
+    "RPAD": "CASE WHEN @1 < 0 OR @2 = '' THEN NULL ELSE RPAD(@0, @1, @2) END",
+    "RTRIM": {1: "RTRIM(@0)", 2: "TRIM(TRAILING @1 FROM @0)"},
+    **dict.fromkeys(("SHA2", "SHA224", "SHA256", "SHA384", "SHA512"), _sha2),
+    "SPLIT": _split,
+    "SPLIT_INDEX": f"IF(@2 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT({_PARTS}, @2 + 1))",
+    "STR_TO_MAP": _pairs,
+    "SUBSTR": _substring,
+    "SUBSTRING": _substring,
+    "TO_BASE64": "BASE64(@0)",
+    "TRANSLATE": "IF(@1 IS NULL, @0, TRANSLATE(@0, @1, @2))",
+    "UNHEX": "IF(LENGTH(@0) % 2 = 1, UNHEX(CONCAT('00', SUBSTRING(@0, 2))), UNHEX(@0))",
+    "URL_DECODE": "TRY_URL_DECODE(@0)",
+}

@@ -1,0 +1,284 @@
+"""Parts, bounds and sums of times, as Flink has them.
+
+Flink divides milliseconds as Java does: a part of a time before 1970 is cut towards 1970, so that its hours may be
+negative.
+"""
+
+from __future__ import annotations
+
+from zoneinfo import available_timezones
+
+from sqlglot import exp
+
+from bridge.expressions.call import Build, Call, Entries
+from bridge.expressions.casts import DAY_OF_TIME, text_to_time
+from bridge.expressions.patterns import date_segments
+from bridge.expressions.precision import cut
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import spark
+from bridge.schema import DataType, ScalarType
+
+__all__ = ["DAY", "ENTRIES", "PARTS", "added_type", "extracted", "interval_sum", "rounded", "whole"]
+
+_MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"
+DAY = DAY_OF_TIME
+PARTS: dict[str, str] = {
+    "YEAR": "YEAR(@0)",
+    "QUARTER": "QUARTER(@0)",
+    "MONTH": "MONTH(@0)",
+    "WEEK": "WEEKOFYEAR(@0)",
+    "DAY": "DAYOFMONTH(@0)",
+    "DOY": "DAYOFYEAR(@0)",
+    "DOW": "DAYOFWEEK(@0)",
+    "ISODOW": "WEEKDAY(@0) + 1",
+    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM @0)",
+    "DECADE": "YEAR(@0) DIV 10",
+    "CENTURY": "(YEAR(@0) + 99) DIV 100",
+    "MILLENNIUM": "(YEAR(@0) + 999) DIV 1000",
+}
+"""Of a day."""
+_OF_TIMES: dict[str, str] = {
+    "HOUR": f"({_MILLIS} % 86400000L) DIV 3600000L",
+    "MINUTE": f"({_MILLIS} % 3600000L) DIV 60000L",
+    "SECOND": f"({_MILLIS} % 60000L) DIV 1000L",
+    "EPOCH": f"{_MILLIS} DIV 1000L",
+    "MILLISECOND": f"{_MILLIS} % 1000L",
+    "MICROSECOND": "UNIX_MICROS(CAST(@0 AS TIMESTAMP)) % 1000000L",
+}
+_UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+_MILLIS_OF = {"SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
+_MONTHS_OF = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def extracted(part: str, value: exp.Expr, type: DataType | None) -> exp.Expr:
+    """Returns EXTRACT(part FROM value), a BIGINT. Raises Refusal for parts that Flink does not have."""
+    name = part.upper()
+    is_day = isinstance(type, ScalarType) and type.name == "DATE"
+    if name in PARTS:
+        day = value if is_day else spark(DAY, value)
+        return spark(f"CAST({PARTS[name]} AS BIGINT)", day)
+    if name in _OF_TIMES and is_day and name not in ("HOUR", "EPOCH"):
+        raise Refusal(f"a DATE has no {name}")  # Flink makes one of the number of the day
+    if name in _OF_TIMES:
+        return spark(_OF_TIMES[name], value)
+    legal = ", ".join(sorted({*PARTS, *_OF_TIMES}))
+    raise Refusal(f"EXTRACT({name} FROM …) is not supported; legal: {legal}")
+
+
+def rounded(node: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
+    """Returns FLOOR and CEIL, of a number or of a time to a unit."""
+    unit = node.args.get("to")
+    name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL"
+    if unit is None:
+        return whole(name, node.this, type)
+    if not isinstance(type, ScalarType) or type.name not in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
+        raise Refusal(f"{name} to a unit takes a DATE or a time")
+    wanted = str(unit.name).upper()
+    if wanted not in _UNITS:
+        raise Refusal(f"{name} to {wanted} is not supported; legal: {', '.join(_UNITS)}")
+    return _bound(name, wanted, node.this, type), type
+
+
+def _bound(name: str, unit: str, value: exp.Expr, type: ScalarType) -> exp.Expr:
+    if type.name == "DATE" and unit in ("SECOND", "MINUTE", "HOUR"):
+        return value
+    # Flink's weeks begin on Sunday, Spark's on Monday.
+    shift = "+ INTERVAL '1' DAY" if unit == "WEEK" else ""
+    back = "- INTERVAL '1' DAY" if unit == "WEEK" else ""
+    floor = f"(DATE_TRUNC('{unit}', @0 {shift}) {back})"
+    # From WEEK on Flink rounds the day of a time, see `DAY`.
+    operand = value if type.name == "DATE" or unit not in ("WEEK", *_MONTHS_OF) else spark(DAY, value)
+    if operand is value:
+        operand = cut(value, ScalarType(type.name, (3,))) if type.name != "DATE" else value
+    if name == "FLOOR":
+        return spark(f"CAST({floor} AS {type.spark()})", operand)
+    step = f"INTERVAL '{3 if unit == 'QUARTER' else 1}' {'MONTH' if unit == 'QUARTER' else unit}"
+    if unit == "WEEK":
+        step = "INTERVAL '7' DAY"
+    # CEIL of a DATE to DAY is the next day in Flink.
+    test = "FALSE" if type.name == "DATE" and unit == "DAY" else f"{floor} = @0"
+    made = f"CASE WHEN {test} THEN @0 WHEN @0 IS NOT NULL THEN {floor} + {step} END"
+    return spark(f"CAST({made} AS {type.spark()})", operand)
+
+
+def whole(name: str, value: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
+    """Returns FLOOR or CEIL of a number, which has its type."""
+    if not isinstance(type, ScalarType):
+        return spark(f"{name}(@0)", value), None
+    if type.name in ("FLOAT", "DOUBLE"):
+        # Spark's result is a BIGINT, which most doubles do not fit into.
+        small = "ABS(@0) < DOUBLE(9007199254740992)"
+        return spark(f"IF({small}, CAST({name}(@0) AS {type.name}), @0)", value), type
+    if type.name == "DECIMAL":
+        result = ScalarType("DECIMAL", (type.parameters[0], 0))
+        return spark(f"CAST({name}(@0) AS {result.spark()})", value), result
+    return value, type
+
+
+def interval_sum(node: exp.Expr, type: ScalarType) -> exp.Expr:
+    """Returns a time plus or minus an INTERVAL. A DATE stays one, so that hours add nothing."""
+    if type.name != "DATE":
+        return node
+    interval = next(side for side in (node.this, node.expression) if isinstance(side, exp.Interval))
+    unit = str(interval.args["unit"].name).upper() if interval.args.get("unit") else ""
+    if unit in ("SECOND", "MINUTE", "HOUR"):
+        count = int(str(interval.this.name))
+        days = count * _MILLIS_OF[unit] // 86_400_000
+        sign = "-" if isinstance(node, exp.Sub) else "+"
+        value = node.expression if interval is node.this else node.this
+        return value if not days else spark(f"@0 {sign} INTERVAL '{days}' DAY", value)
+    return exp.cast(exp.paren(node.copy()), "DATE", dialect="spark")
+
+
+def added_type(call: Call) -> DataType | None:
+    """Returns the type of TIMESTAMPADD: that of the time, a TIMESTAMP for hours that are added to a DATE."""
+    type = call.types[2]
+    is_day = isinstance(type, ScalarType) and type.name == "DATE"
+    return ScalarType("TIMESTAMP", (6,)) if is_day and _unit(call) in ("SECOND", "MINUTE", "HOUR") else type
+
+
+def _added(call: Call) -> exp.Expr:
+    """TIMESTAMPADD(unit, count, time)."""
+    unit, count, value = _unit(call), call.arguments[1], call.arguments[2]
+    type = call.types[2]
+    made = exp.Anonymous(this="TIMESTAMPADD", expressions=[exp.var(unit), count.copy(), value.copy()])
+    if not isinstance(type, ScalarType):
+        return made
+    result = added_type(call)
+    return spark(f"CAST(@0 AS {result.spark()})", made) if result is not None else made
+
+
+def _between(call: Call) -> exp.Expr:
+    """TIMESTAMPDIFF(unit, from, to), an INT that wraps."""
+    unit, begin, end = _unit(call), call.arguments[1], call.arguments[2]
+    names = {t.name for t in call.types[1:] if isinstance(t, ScalarType)}
+    if "TIMESTAMP_LTZ" in names and names != {"TIMESTAMP_LTZ"}:
+        raise Refusal("TIMESTAMPDIFF takes two TIMESTAMP_LTZ or none; CAST one of them")
+    difference = "(UNIX_MILLIS(CAST(@1 AS TIMESTAMP)) - UNIX_MILLIS(CAST(@0 AS TIMESTAMP)))"
+    if unit == "WEEK":
+        # Flink divides the seconds that an INT holds of them.
+        return spark(f"CAST(({_int(f'{difference} DIV 1000L')}) DIV 604800L AS INT)", begin, end)
+    if unit in _MILLIS_OF:
+        return spark(f"CAST({_int(f'{difference} DIV {_MILLIS_OF[unit]}L')} AS INT)", begin, end)
+    # The most months after which `begin` is not behind `end`, by the day and then by its time.
+    months = "(YEAR(@1) - YEAR(@0)) * 12 + MONTH(@1) - MONTH(@0)"
+    day = f"ADD_MONTHS(@0, {months})"
+    time = "PMOD(UNIX_MILLIS(CAST(@{} AS TIMESTAMP)), 86400000L)"
+    behind = f"({day} > CAST(@1 AS DATE) OR {day} = CAST(@1 AS DATE) AND {time.format(0)} > {time.format(1)})"
+    return spark(f"CAST(({months} - IF({behind}, 1, 0)) DIV {_MONTHS_OF[unit]} AS INT)", begin, end)
+
+
+def _int(text: str) -> str:
+    return f"(((({text}) & 4294967295L) + 2147483648L) & 4294967295L) - 2147483648L"
+
+
+def _unit(call: Call) -> str:
+    unit = str(call.arguments[0].name).upper()
+    if unit not in _UNITS:
+        raise Refusal(f"the unit {unit} of {call.name} is not supported; legal: {', '.join(_UNITS)}")
+    return unit
+
+
+def _part(name: str) -> Build:
+    def build(call: Call) -> exp.Expr:
+        return extracted(name, call.arguments[0], call.types[0])
+
+    return build
+
+
+def _formatted(value: exp.Expr, pattern: str | None) -> exp.Expr:
+    """The text of a time. Java's year of a week begins on the Sunday before January 1."""
+    parts = []
+    for text, is_week_year in date_segments(pattern, parses=False):
+        of = spark("DATE_ADD(CAST(@0 AS DATE), 7 - DAYOFWEEK(@0))", value) if is_week_year else value
+        parts.append(spark("DATE_FORMAT(@0, @1)", of, exp.Literal.string(text)))
+    if not parts:
+        return spark("IF(@0 IS NULL, NULL, '')", value)
+    return parts[0] if len(parts) == 1 else exp.Anonymous(this="CONCAT", expressions=parts)
+
+
+def _date_format(call: Call) -> exp.Expr:
+    value, type = call.arguments[0], call.types[0]
+    if isinstance(type, ScalarType) and type.name in ("STRING", "VARCHAR", "CHAR"):
+        # Flink reads the text as TO_TIMESTAMP with this format does, which takes no day alone.
+        value = spark("IF(CONTAINS(@0, ':'), @1, NULL)", value, text_to_time(value, _TO_TIMESTAMP))
+    return _formatted(value, call.constant(1))
+
+
+def _from_unix(call: Call) -> exp.Expr:
+    pattern = call.constant(1) if len(call.arguments) > 1 else "yyyy-MM-dd HH:mm:ss"
+    return _formatted(spark("TIMESTAMP_SECONDS(@0)", call.arguments[0]), pattern)
+
+
+def _read(call: Call) -> exp.Expr:
+    """A text by a format; NULL if it does not fit."""
+    date_segments(call.constant(1), parses=True)
+    return spark("TRY_TO_TIMESTAMP(@0, @1)", *call.arguments)
+
+
+def _unix(call: Call) -> exp.Expr:
+    if not call.arguments:
+        raise Refusal(
+            "UNIX_TIMESTAMP() is not deterministic, but a replayed record must result in the same row"
+        )
+    read = (
+        _read(call)
+        if len(call.arguments) > 1
+        else (spark("TRY_TO_TIMESTAMP(LEFT(@0, 19), 'yyyy-MM-dd HH:mm:ss')", call.arguments[0]))
+    )
+    # Flink's answer for a text that is no time.
+    none = "IF(@0 IS NULL, NULL, -9223372036854775807L - 1L)"
+    return spark(f"COALESCE(UNIX_SECONDS(@1), {none})", call.arguments[0], read)
+
+
+def _to_date(call: Call) -> exp.Expr:
+    if len(call.arguments) > 1:
+        return spark("CAST(@0 AS DATE)", _read(call))
+    return text_to_time(call.arguments[0], ScalarType("DATE"))
+
+
+def _to_timestamp(call: Call) -> exp.Expr:
+    if len(call.arguments) > 1:
+        return cut(spark("CAST(@0 AS TIMESTAMP_NTZ)", _read(call)), _TO_TIMESTAMP)
+    return text_to_time(call.arguments[0], _TO_TIMESTAMP)
+
+
+def _to_timestamp_ltz(call: Call) -> exp.Expr:
+    digits = call.constant(1)
+    if digits not in ("0", "3"):
+        raise Refusal(
+            "the unit of the arguments of TO_TIMESTAMP_LTZ must be known: write TO_TIMESTAMP_LTZ(seconds, 0) or "
+            "TO_TIMESTAMP_LTZ(milliseconds, 3)"
+        )
+    return spark(f"TIMESTAMP_{'SECONDS' if digits == '0' else 'MILLIS'}(@0)", call.arguments[0])
+
+
+def _converted(call: Call) -> exp.Expr:
+    zones = [call.constant(1), call.constant(2)]
+    for zone in zones:
+        if zone is None or zone not in {*available_timezones(), "UTC", "GMT"}:
+            raise Refusal(
+                f"the time zones of CONVERT_TZ must be constants such as 'Europe/Berlin', not {zone!r}"
+            )
+    read = spark(
+        "IF(CONTAINS(@0, ':'), @1, NULL)", call.arguments[0], text_to_time(call.arguments[0], _TO_TIMESTAMP)
+    )
+    made = spark(f"CONVERT_TIMEZONE('{zones[0]}', '{zones[1]}', @0)", read)
+    return spark("DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss')", made)
+
+
+_TO_TIMESTAMP = ScalarType("TIMESTAMP", (3,))
+_BY_NAME = {"DAYOFYEAR": "DOY", "DAYOFMONTH": "DAY", "DAYOFWEEK": "DOW"}
+ENTRIES: Entries = {
+    **{name: _part(name) for name in ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MINUTE", "SECOND")},
+    **{name: _part(part) for name, part in _BY_NAME.items()},
+    "CONVERT_TZ": _converted,
+    "DATE_FORMAT": _date_format,
+    "FROM_UNIXTIME": _from_unix,
+    "TIMESTAMPADD": _added,
+    "TIMESTAMPDIFF": _between,
+    "TO_DATE": _to_date,
+    "TO_TIMESTAMP": _to_timestamp,
+    "TO_TIMESTAMP_LTZ": _to_timestamp_ltz,
+    "UNIX_TIMESTAMP": _unix,
+}

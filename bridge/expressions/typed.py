@@ -1,0 +1,90 @@
+"""Gives each node of an expression its type in Flink, and the Spark expression with Flink's value.
+
+Nodes are adapted from the leaves to the root; `node.meta["type"]` holds the type, None where only Spark can derive it.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from bridge.expressions.arithmetic import arithmetic, negative
+from bridge.expressions.casts import cast
+from bridge.expressions.functions import called
+from bridge.expressions.refusal import Refusal
+from bridge.expressions.special import special
+from bridge.expressions.times import interval_sum
+from bridge.expressions.type_rules import NULL, NUMERIC, literal
+from bridge.expressions.type_rules import arithmetic as arithmetic_type
+from bridge.schema import DataType, ScalarType
+
+__all__ = ["ARITHMETIC", "adapt", "type_of"]
+
+_LEAST = {"2147483648": ScalarType("INT"), "9223372036854775808": ScalarType("BIGINT")}
+"""The types of the smallest integers, whose digits alone would need a larger one."""
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
+
+
+def type_of(node: exp.Expr) -> DataType | None:
+    """Returns the type of an adapted expression; None if only Spark can derive it."""
+    type = node.meta.get("type")
+    return type if isinstance(type, DataType) else None
+
+
+def adapt(node: exp.Expr) -> exp.Expr:
+    """Returns `node`, whose children are adapted, as a Spark expression with Flink's value, and its type in `meta`.
+
+    A column has its type already. Raises Refusal, with the node, if Spark has no such expression, or if types are not
+    known that decide.
+    """
+    try:
+        made, type = _adapted(node)
+    except Refusal as refusal:
+        raise Refusal(str(refusal), refusal.node or node) from None
+    made.meta["type"] = type
+    return made
+
+
+def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
+    if isinstance(node, exp.Column):
+        return node, type_of(node)
+    if isinstance(node, exp.Literal):
+        return node, literal(node)
+    if isinstance(node, exp.Null):
+        return node, NULL
+    if isinstance(node, exp.Interval):
+        return node, ScalarType("INTERVAL")
+    if isinstance(node, exp.Cast):
+        return cast(node, type_of(node.this))
+    if isinstance(node, exp.Paren):
+        return node, type_of(node.this)
+    if isinstance(node, exp.Neg):
+        least = _LEAST.get(str(node.this.this)) if isinstance(node.this, exp.Literal) else None
+        type = least or type_of(node.this)
+        is_number = isinstance(type, ScalarType) and type.name in NUMERIC
+        return (negative(node.this, type) if is_number and isinstance(type, ScalarType) else node), type
+    if isinstance(node, ARITHMETIC):
+        return _arithmetic(node)
+    if isinstance(node, exp.Anonymous):
+        return called(node, [type_of(argument) for argument in node.expressions])
+    return special(node, type_of)
+
+
+def _arithmetic(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
+    left, right = type_of(node.this), type_of(node.expression)
+    type = arithmetic_type(node, left, right)
+    if isinstance(type, ScalarType) and type.name in NUMERIC:
+        if isinstance(node, exp.Mod) and type.name in ("FLOAT", "DOUBLE"):
+            raise Refusal("% takes integers and DECIMAL; CAST both operands")
+        return arithmetic(node, type), type
+    if isinstance(type, ScalarType):
+        return interval_sum(node, type), type
+    if NULL in (left, right):
+        return node, type
+    if isinstance(left, ScalarType) and isinstance(right, ScalarType):
+        raise Refusal(f"there is no arithmetic of {left.flink()} and {right.flink()}; CAST one of them")
+    if isinstance(node, exp.Div):
+        raise Refusal(
+            "the types of the operands of this division are not known, and Flink divides integers to an integer while "
+            "Spark does not; CAST both operands (to BIGINT, DOUBLE or DECIMAL)"
+        )
+    return node, None

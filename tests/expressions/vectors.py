@@ -1,0 +1,199 @@
+"""What Flink itself gave for expressions, and the same expressions on Spark.
+
+`vectors.jsonl` is written by `make flink-vectors`. Doubles may differ in the last digit, as Java's mathematical
+functions do; maps have no order.
+"""
+
+from __future__ import annotations
+
+import base64
+import decimal
+import json
+import math
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from benchmarks.flink_vectors.corpus import columns, documents
+from bridge.ddl import parse
+from bridge.ddl.cursor import Cursor
+from bridge.ddl.expressions import translate
+from bridge.ddl.tokens import Source
+from bridge.schema import DataType
+
+__all__ = ["TYPES", "Vector", "evaluate", "inputs", "is_same", "spark_text", "vectors"]
+
+TYPES: Mapping[str, DataType] = {
+    c.name: c.type
+    for c in parse(f"CREATE TABLE t ({columns()}) WITH ('connector' = 'kafka')", "t.sql").schema.physical
+}
+_AT_ONCE = 60
+_TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """An expression with what Flink says: why it is refused, or its type and a value for each row."""
+
+    expression: str
+    refused: str | None
+    type: str
+    values: Sequence[Any]
+
+    @property
+    def has_bug(self) -> bool:
+        """Whether Flink fails for the expression itself: its generated code does not compile, or its planner folds a
+        constant that it cannot represent (NULL, infinity, a FLOAT of more than seven digits)."""
+        errors = [str(v.get("error", "")) for v in self.values if isinstance(v, dict)]
+        is_constant = "c_" not in self.expression
+        return any(map(_BUG.match, errors)) or (
+            is_constant
+            and (
+                re.search("AS FLOAT\\)|'-0.0'", self.expression) is not None
+                or any(map(_FOLDED.match, errors))
+            )
+        )
+
+
+_BUG = re.compile(
+    "CompileException|CodeGenException|ValidationException|NullPointerException|AssertionError|ClassCast"
+)
+_ROUNDED = re.compile("AS FLOAT\\)|'-0.0'")
+_FOLDED = re.compile("TableException: Column|ArithmeticException: Division|NumberFormatException: Infinite")
+
+
+def vectors() -> Iterator[Vector]:
+    """All vectors, in the order of the file."""
+    lines = (Path(__file__).with_name("vectors.jsonl")).read_text().splitlines()
+    for line in map(json.loads, lines[1:]):
+        values = line.get("values") or [{"error": line.get("error", "")}] * len(list(documents()))
+        yield Vector(line["expression"], line.get("refused"), line.get("type", ""), values)
+
+
+def spark_text(expression: str) -> str:
+    """The expression in Spark SQL. Raises DdlError where the bridge refuses it."""
+    cursor = Cursor(Source(expression, "x.sql"))
+    return translate(cursor, 0, len(cursor.tokens) - 1, "c", TYPES)
+
+
+def inputs(spark: SparkSession) -> DataFrame:
+    """The table of which the columns are."""
+    rows = [json.loads(document) for document in documents()]
+    as_is = ("BOOLEAN", "INT", "TINYINT", "SMALLINT", "BIGINT")
+    plain = {
+        name: type.spark() if type.spark().startswith(("ARRAY", "MAP", *as_is)) else "STRING"
+        for name, type in TYPES.items()
+    }
+    made = [
+        f"{f'unbase64(`{name}`)' if type.spark() == 'BINARY' else f'CAST(`{name}` AS {type.spark()})'} AS `{name}`"
+        for name, type in TYPES.items()
+    ]
+    schema = ", ".join(f"`{name}` {type}" for name, type in plain.items())
+    frame = spark.createDataFrame([tuple(row[name] for name in plain) for row in rows], schema)
+    return frame.selectExpr(*made)
+
+
+def evaluate(table: DataFrame, texts: Sequence[str]) -> list[list[Any]]:
+    """The values of each expression by row, {"error": …} for a row that fails."""
+    found: list[list[Any]] = []
+    for at in range(0, len(texts), _AT_ONCE):
+        found += _evaluated(table, texts[at : at + _AT_ONCE])
+    return found
+
+
+def _evaluated(table: DataFrame, texts: Sequence[str]) -> list[list[Any]]:
+    try:
+        return _collected(table, texts)
+    except PySparkException as error:
+        if len(texts) > 1:
+            middle = len(texts) // 2
+            return _evaluated(table, texts[:middle]) + _evaluated(table, texts[middle:])
+        if "c_" not in texts[0]:
+            return [[{"error": str(error)}] * table.count()]
+        return [[_one(table, texts[0], rid) for rid in range(table.count())]]
+
+
+def _one(table: DataFrame, text: str, rid: int) -> Any:
+    try:
+        return _collected(table.where(F.col("rid") == rid), [text])[0][0]
+    except PySparkException as error:
+        return {"error": str(error)}
+
+
+def _collected(table: DataFrame, texts: Sequence[str]) -> list[list[Any]]:
+    frame = table.selectExpr("rid", *(f"({text}) AS v{n}" for n, text in enumerate(texts)))
+    is_time = [isinstance(f.dataType, _TIMES) for f in frame.schema.fields]
+    shown = [
+        F.col(f.name).cast("string").alias(f.name) if time else F.col(f.name)
+        for f, time in zip(frame.schema.fields, is_time, strict=True)
+    ]
+    rows = sorted(frame.select(*shown).collect(), key=lambda row: row[0])
+    return [
+        [{"time": row[n]} if is_time[n] and row[n] is not None else _plain(row[n]) for row in rows]
+        for n in range(1, len(texts) + 1)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": base64.b64encode(bytes(value)).decode()}
+    if isinstance(value, decimal.Decimal):
+        return {"decimal": format(value, "f")}
+    if isinstance(value, float):
+        return {"double": value}
+    if isinstance(value, list):
+        return {"array": [_plain(item) for item in value]}
+    if isinstance(value, dict):
+        return {"map": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if isinstance(value, tuple):
+        return {"row": [_plain(item) for item in value]}
+    return value
+
+
+def is_same(flink: Any, spark: Any, *, of_float: bool = False, ordered: bool = True) -> bool:
+    """Whether Flink's value is Spark's. `ordered`: the order of an array counts, which is not that of a map's."""
+    if not isinstance(flink, dict) or not isinstance(spark, dict) or set(flink) != set(spark):
+        return bool(flink == spark)
+    (kind,) = flink
+    if kind == "error":
+        return True
+    if kind == "double":
+        wanted, actual = float(flink[kind]), spark[kind]
+        if of_float and math.isfinite(wanted):
+            (wanted,) = struct.unpack("f", struct.pack("f", wanted))
+        return bool(
+            wanted == actual
+            or (math.isnan(wanted) and math.isnan(actual))
+            or abs(wanted - actual) <= 4e-16 * abs(wanted)
+        )
+    if kind == "decimal":
+        return bool(decimal.Decimal(flink[kind]) == decimal.Decimal(spark[kind]))
+    if kind == "time":
+        return bool(_time(flink[kind]) == spark[kind].lstrip("+"))
+    if kind in ("map", "array", "row"):
+        pairs = [flink[kind], spark[kind]]
+        if kind == "map" or (kind == "array" and not ordered):
+            pairs = [sorted(items, key=str) for items in pairs]
+        if kind == "map":
+            pairs = [[x for pair in items for x in pair] for items in pairs]
+        return len(pairs[0]) == len(pairs[1]) and all(
+            is_same(a, b, of_float=of_float) for a, b in zip(*pairs, strict=True)
+        )
+    return bool(flink == spark)
+
+
+def _time(text: str) -> str:
+    """A time as Spark shows it, from Java's way."""
+    day, _, time = text.lstrip("+").rstrip("Z").partition("T")
+    if not time:
+        return day
+    time = time + ":00" if time.count(":") == 1 else time
+    return f"{day} {time.rstrip('0').rstrip('.') if '.' in time else time}"
