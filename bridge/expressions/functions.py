@@ -16,7 +16,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, UNSUPPORTED, Signature, signature_of
 from bridge.expressions.template import spark
 from bridge.expressions.times import added_type
-from bridge.expressions.type_rules import common, scalar
+from bridge.expressions.type_rules import NULL, comparable, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 __all__ = ["called"]
@@ -36,7 +36,13 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     signature = signature_of(name, types)
     if signature is None:
         raise Refusal(_wrong_arguments(name, types))
-    call = Call(name, list(node.expressions), types)
+    _check_items(signature, types)
+    decides = {"common": types}.get(signature.result, [])
+    if signature.result.startswith("="):
+        decides = [types[int(signature.result[1:]) - 1]]
+    if decides and all(type == NULL for type in decides):
+        return exp.null(), NULL
+    call = Call(name, list(node.expressions), [None if t == NULL else t for t in types])
     entry = ENTRIES.get(name)
     if entry is None:
         made: exp.Expr = node
@@ -59,11 +65,22 @@ def _wrong_arguments(name: str, types: Sequence[DataType | None]) -> str:
     return f"{name} does not take ({given}); legal: {'; '.join(legal)}"
 
 
+def _check_items(signature: Signature, types: Sequence[DataType | None]) -> None:
+    """Raises Refusal where arrays, or an array and an item, have other types of items."""
+    elements = [t.element for t in types if isinstance(t, ArrayType)]
+    items = [t for t, kind in zip(types, signature.kinds_of(len(types)), strict=True) if kind == "item"]
+    others = elements[1:] if signature.name != "MAP_FROM_ARRAYS" else []
+    if elements and not all(fits(t, elements[0]) for t in (*others, *items)):
+        raise Refusal(f"{signature.name} takes items of {elements[0].flink()} here; CAST the others")
+
+
 def result_of(signature: Signature, call: Call) -> DataType | None:
     """Returns the type that the call has in Flink; None where only Spark can derive it."""
     result, types = signature.result, call.types
     if result == "common":
-        return common(types)
+        return one_type(types)
+    if call.name == "NULLIF" and not comparable(types[0], types[1]):
+        raise Refusal("NULLIF takes two values that can be compared; CAST one of them")
     if result.startswith("="):
         return types[int(result[1:]) - 1]
     if result.startswith("item="):

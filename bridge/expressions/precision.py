@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp, parse_one
 
+from bridge.expressions.refusal import Refusal
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
 __all__ = ["cut", "cuts", "loses_digits", "spelled", "written"]
@@ -56,8 +57,13 @@ def spelled(type: DataType) -> str:
 
 
 def written(to: exp.DataType) -> DataType:
-    """Returns the type of a CAST that was `spelled`; types without times by their name in Spark."""
+    """Returns the type of a CAST that was `spelled`; types without times by their name in Spark.
+
+    Raises Refusal for an ARRAY or MAP without the types of its items.
+    """
     parts = list(to.expressions)
+    if len(parts) < {"array": 1, "map": 2}.get(to.this.value.lower(), 0):
+        raise Refusal(f"the type {to.sql('spark')} of this cast is not complete", to)
     if to.is_type("array"):
         return ArrayType(written(parts[0]))
     if to.is_type("map"):

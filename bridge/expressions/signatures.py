@@ -232,7 +232,8 @@ def _fits(type: DataType | None, kind: str) -> bool:
     name = "MAP" if isinstance(type, MapType) else name
     if kind in ("value", "item"):
         return True
-    return type is None or type == NULL or name in _FAMILIES.get(kind, _TEXTS)
+    is_nested = _FAMILIES.get(kind) in (("ARRAY",), ("MAP",))
+    return type is None or (type == NULL and not is_nested) or name in _FAMILIES.get(kind, _TEXTS)
 
 
 SIGNATURES = tuple(

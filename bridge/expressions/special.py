@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 from bridge.expressions.texts import overlay, substring
 from bridge.expressions.times import extracted, rounded
-from bridge.expressions.type_rules import common, comparable, scalar
+from bridge.expressions.type_rules import INTEGERS, NULL, TEXT, comparable, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["CONDITIONS", "special"]
@@ -31,12 +31,10 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         return _condition(node, type_of), scalar("BOOLEAN")
     if isinstance(node, exp.Case):
         return node, _case(node, type_of)
-    if isinstance(node, exp.If) and not isinstance(node.parent, exp.Case):
-        return node, common(
-            [type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None]
-        )
-    if isinstance(node, (exp.Decode, exp.Encode)):
-        raise Refusal(f"{node.key.upper()} is not supported")
+    if isinstance(node, exp.If):
+        return _branch(node, type_of)
+    if isinstance(node, (exp.Decode, exp.Encode, exp.Initcap)):
+        raise Refusal(f"the function {node.key.upper()} of Flink is not supported")
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):
@@ -46,7 +44,7 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     if isinstance(node, exp.Bracket):
         return _item(node, type_of(node.this)), _element(type_of(node.this))
     if isinstance(node, exp.Array):
-        item = common([type_of(item) for item in node.expressions])
+        item = one_type([type_of(item) for item in node.expressions])
         return node, None if item is None else ArrayType(item)
     if isinstance(node, exp.Dot):
         inner = type_of(node.this)
@@ -73,7 +71,30 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
 
 def _case(node: exp.Case, type_of: TypeOf) -> DataType | None:
     results = [type_of(branch.args["true"]) for branch in node.args["ifs"]]
-    return common([*results, *([type_of(node.args["default"])] if node.args.get("default") else [])])
+    return one_type([*results, *([type_of(node.args["default"])] if node.args.get("default") else [])])
+
+
+def _branch(node: exp.If, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
+    """IF, or WHEN … THEN of a CASE. A simple CASE compares its operand with the values of WHEN."""
+    if not isinstance(node.parent, exp.Case):
+        node.set("this", _boolean(node.this, type_of))
+        return node, one_type(
+            [type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None]
+        )
+    if node.parent.this is None:
+        node.set("this", _boolean(node.this, type_of))
+    elif not comparable(type_of(node.parent.this), type_of(node.this)):
+        raise Refusal("the operand of this CASE and a value of WHEN cannot be compared; CAST one of them")
+    return node, None
+
+
+def _boolean(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
+    type = type_of(node)
+    if type == NULL:
+        return spark("CAST(@0 AS BOOLEAN)", node)
+    if type is not None and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
+        raise Refusal(f"a condition is BOOLEAN, and this is {type.flink()}", node)
+    return node
 
 
 def _text(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType]:
@@ -81,11 +102,31 @@ def _text(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType]:
         sides = [to_text(side, type_of(side)) for side in (node.this, node.expression)]
         return exp.DPipe(this=sides[0], expression=sides[1]), scalar("STRING")
     if isinstance(node, exp.Substring):
-        return substring(node.this, node.args["start"], node.args.get("length")), scalar("STRING")
+        start, size = node.args["start"], node.args.get("length")
+        _check_arguments("SUBSTRING", [node.this], [start, size], type_of)
+        return substring(node.this, start, size), scalar("STRING")
     if isinstance(node, exp.Overlay):
-        size = node.args.get("for_")
-        return overlay(node.this, node.expression, node.args["from_"], size), scalar("STRING")
+        start, size = node.args["from_"], node.args.get("for_")
+        _check_arguments("OVERLAY", [node.this, node.expression], [start, size], type_of)
+        return overlay(node.this, node.expression, start, size), scalar("STRING")
+    if isinstance(node, exp.Trim):
+        _check_arguments("TRIM", [node.this, node.args.get("expression")], [], type_of)
+    if isinstance(node, exp.StrPosition):
+        _check_arguments("POSITION", [node.this, node.args["substr"]], [], type_of)
     return node, scalar("INT" if isinstance(node, exp.StrPosition) else "STRING")
+
+
+def _check_arguments(
+    name: str, texts: Sequence[exp.Expr | None], numbers: Sequence[exp.Expr | None], type_of: TypeOf
+) -> None:
+    legal = [(node, TEXT) for node in texts] + [(node, INTEGERS[:3]) for node in numbers]
+    for node, names in legal:
+        type = type_of(node) if node is not None else None
+        if type not in (None, NULL) and not (isinstance(type, ScalarType) and type.name in names):
+            given = type.flink() if type is not None else ""
+            raise Refusal(
+                f"{name} takes {'a text' if names is TEXT else 'an INT'} here, not {given}; CAST it", node
+            )
 
 
 def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
@@ -93,7 +134,7 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
     if isinstance(node, (exp.And, exp.Or, exp.Not)):
         for operand in (node.this, node.args.get("expression")):
             type = None if operand is None else type_of(operand)
-            if isinstance(type, ScalarType) and type.name not in ("BOOLEAN", "NULL"):
+            if type is not None and not (isinstance(type, ScalarType) and type.name in ("BOOLEAN", "NULL")):
                 raise Refusal(f"a condition is BOOLEAN, and this is {type.flink()}", operand)
         return
     if isinstance(node, (exp.Escape, exp.Is, exp.Boolean)):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
 from bridge.expressions.precision import loses_digits, written
+from bridge.expressions.refusal import Refusal
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = [
     "INTEGERS",
     "NULL",
     "NUMERIC",
+    "TEXT",
     "arithmetic",
     "cast_type",
     "common",
@@ -22,6 +24,7 @@ __all__ = [
     "is_unchanged",
     "keeps_apart",
     "literal",
+    "one_type",
     "scalar",
 ]
 
@@ -31,7 +34,7 @@ NULL = ScalarType("NULL")
 
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 NUMERIC = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
-_TEXT = ("CHAR", "VARCHAR", "STRING")
+TEXT = ("CHAR", "VARCHAR", "STRING")
 _BYTES = ("BINARY", "VARBINARY", "BYTES")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 # Flink's LogicalTypeCasts: the types that each type is assigned from without CAST.
@@ -44,8 +47,8 @@ _IMPLICIT = {
     "FLOAT": (*INTEGERS, "FLOAT", "DECIMAL"),
     "DOUBLE": NUMERIC,
     "CHAR": ("CHAR",),
-    "VARCHAR": _TEXT,
-    "STRING": _TEXT,
+    "VARCHAR": TEXT,
+    "STRING": TEXT,
     "BINARY": ("BINARY",),
     "VARBINARY": _BYTES,
     "BYTES": _BYTES,
@@ -128,10 +131,23 @@ def common(types: Iterable[DataType | None]) -> DataType | None:
     return found
 
 
+def one_type(types: Sequence[DataType | None]) -> DataType | None:
+    """Returns the `common` type; None if one is not known. Raises Refusal if there is none."""
+    found = common(types)
+    if found is None and None not in types and not all(isinstance(t, RowType) for t in types):
+        given = ", ".join(dict.fromkeys(t.flink() for t in types if t is not None))
+        raise Refusal(f"values of the types {given} have no type in common; CAST them")
+    return found
+
+
 def comparable(left: DataType | None, right: DataType | None) -> bool:
     """Returns whether two types are compared without CAST, as in Flink; times are compared with text, too."""
-    if not isinstance(left, ScalarType) or not isinstance(right, ScalarType) or NULL in (left, right):
+    if left is None or right is None or NULL in (left, right):
         return True
+    if isinstance(left, MapType) or isinstance(right, MapType):
+        return False
+    if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
+        return left.spark() == right.spark()
     if "DATE" in (left.name, right.name) and {left.name, right.name} & set(_TIMES):
         return False
     families = [_family(left), _family(right)]
@@ -194,7 +210,7 @@ def keeps_apart(given: DataType | None, wanted: DataType) -> bool:
 def _common(left: DataType, right: DataType) -> DataType | None:
     if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
         return left if fits(left, right) and fits(right, left) else None
-    if left.name in _TEXT and right.name in _TEXT:
+    if left.name in TEXT and right.name in TEXT:
         return ScalarType("STRING")
     if left.name in NUMERIC and right.name in NUMERIC:
         if "DECIMAL" in (left.name, right.name) and not {"FLOAT", "DOUBLE"} & {left.name, right.name}:
@@ -213,7 +229,7 @@ def _common(left: DataType, right: DataType) -> DataType | None:
 def _family(type: ScalarType) -> str:
     if type.name in NUMERIC:
         return "number"
-    if type.name in _TEXT:
+    if type.name in TEXT:
         return "text"
     return "time" if type.name in (*_TIMES, "DATE") else type.name
 

@@ -64,9 +64,15 @@ def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
         return (negative(node.this, type) if is_number and isinstance(type, ScalarType) else node), type
     if isinstance(node, ARITHMETIC):
         return _arithmetic(node)
+    if isinstance(node, exp.Chr):
+        node = exp.Anonymous(this="CHR", expressions=node.expressions)
     if isinstance(node, exp.Anonymous):
         return called(node, [type_of(argument) for argument in node.expressions])
     return special(node, type_of)
+
+
+def _is_number(type: DataType) -> bool:
+    return isinstance(type, ScalarType) and type.name in NUMERIC
 
 
 def _arithmetic(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
@@ -78,9 +84,9 @@ def _arithmetic(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
         return arithmetic(node, type), type
     if isinstance(type, ScalarType):
         return interval_sum(node, type), type
-    if NULL in (left, right):
-        return node, type
-    if isinstance(left, ScalarType) and isinstance(right, ScalarType):
+    if NULL in (left, right) and all(t is None or _is_number(t) or t == NULL for t in (left, right)):
+        return exp.null(), NULL
+    if left is not None and right is not None:
         raise Refusal(f"there is no arithmetic of {left.flink()} and {right.flink()}; CAST one of them")
     if isinstance(node, exp.Div):
         raise Refusal(
