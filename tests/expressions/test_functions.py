@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.errors import DdlError
 from bridge.expressions.signatures import SIGNATURES
 from tests.ddl.helpers import refusal
-from tests.expressions.vectors import TYPES, inputs, spark_text
+from tests.expressions.vectors import TYPES, drawn_seed, inputs, spark_text
 
 _DRAWN, _DEEPEST = 250, 3
 _CONSTANTS = (
@@ -67,7 +67,7 @@ def _accepted(draw: random.Random, count: int) -> list[tuple[str, str]]:
 
 
 def test_what_is_accepted_is_analysed(spark: SparkSession) -> None:
-    seed = random.randrange(2**32)
+    seed = drawn_seed()
     table = inputs(spark)
     assert _refused(table.selectExpr, _accepted(random.Random(seed), _DRAWN)) == [], f"drawn with {seed=}"
 

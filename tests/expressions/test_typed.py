@@ -15,7 +15,7 @@ from benchmarks.flink_vectors.corpus import COLUMNS
 from bridge.errors import DdlError
 from bridge.expressions.signatures import FUNCTIONS
 from tests.expressions.known_differences import DIFFERENCES
-from tests.expressions.vectors import Vector, evaluate, inputs, is_same, spark_text, vectors
+from tests.expressions.vectors import Vector, drawn_seed, evaluate, inputs, is_same, spark_text, vectors
 
 _DRAWN = 300
 _UNORDERED = re.compile("MAP_(KEYS|VALUES|ENTRIES)")
@@ -66,7 +66,7 @@ def _is_known(expression: str, given: str) -> bool:
 # PySpark leaves the socket of a collect() for the garbage collector to close.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_sample_has_the_values_of_flink(spark: SparkSession) -> None:
-    seed = random.randrange(2**32)
+    seed = drawn_seed()
     chosen = random.Random(seed).sample(list(vectors()), _DRAWN)
     assert _differences(spark, chosen) == [], f"drawn with {seed=}"
 
