@@ -93,19 +93,14 @@ def _floats(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr:
 
 
 def _doubles(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    name = "DOUBLE"
-    left, right = (spark(f"CAST(@0 AS {name})", side) for side in (left, right))
+    left, right = (spark("CAST(@0 AS DOUBLE)", side) for side in (left, right))
     if sign in "+-*":
         return spark(f"@0 {sign} @1", left, right)
-    constant = right.this if isinstance(right, exp.Cast) else right
-    if isinstance(constant, exp.Literal) and not constant.is_string and float(constant.this):
-        return spark(f"@0 {sign} @1", left, right)
-    if sign == "%":
-        return spark(
-            f"CASE WHEN @1 = 0 AND @0 IS NOT NULL THEN CAST({_NAN} AS {name}) ELSE @0 % @1 END", left, right
-        )
+    divisor = right.this if isinstance(right, exp.Cast) else right
+    if isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.this):
+        return spark("@0 / @1", left, right)
     at_zero = (
         f"CASE WHEN ISNAN(@0) OR @0 = 0 THEN {_NAN} WHEN (@0 > 0) = (CAST(@1 AS STRING) = '0.0') THEN {_INFINITY} "
         f"WHEN @0 IS NOT NULL THEN -{_INFINITY} END"
     )
-    return spark(f"CASE WHEN @1 = 0 THEN CAST({at_zero} AS {name}) ELSE @0 / @1 END", left, right)
+    return spark(f"CASE WHEN @1 = 0 THEN {at_zero} ELSE @0 / @1 END", left, right)

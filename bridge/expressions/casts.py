@@ -15,33 +15,32 @@ from bridge.expressions.arithmetic import wrapped
 from bridge.expressions.precision import cut, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
-from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC
+from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import ArrayType, DataType, ScalarType
 
 __all__ = ["DAY_OF_TIME", "cast", "cut_decimal", "failed", "text_to_time", "to_text"]
 
-_TEXTS = ("CHAR", "VARCHAR", "STRING")
 _BYTES = ("BINARY", "VARBINARY", "BYTES")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
 _NO_VALUE = "a CAST to {} of a text that is none; TRY_CAST gives NULL"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
-_DAY = r"\\d{1,4}(-\\d{1,2}(-\\d{1,2})?)?"
-_MOMENT = r"\\d{1,4}-\\d{1,2}-\\d{1,2}( \\d{1,2}:\\d{1,2}:\\d{1,2}([.]\\d{1,9})?)?"
+_DAY = r"\d{1,4}(-\d{1,2}(-\d{1,2})?)?"
+_MOMENT = r"\d{1,4}-\d{1,2}-\d{1,2}( \d{1,2}:\d{1,2}:\d{1,2}([.]\d{1,9})?)?"
 
 
 def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
     """Returns the cast in Spark, and its type. Raises Refusal for casts that Flink or Spark does not have."""
     wanted = written(node.to)
-    if given is None and isinstance(wanted, ScalarType) and wanted.name in _TEXTS:
+    if given is None and isinstance(wanted, ScalarType) and wanted.name in TEXT:
         return _sized(spark("CAST(@0 AS STRING)", node.this), wanted), wanted
     if given is None or given in (NULL, wanted) or not isinstance(wanted, ScalarType):
         return cut(node, wanted), wanted
     trying = bool(node.args.get("safe"))
     if isinstance(given, ScalarType):
         made = _of_scalar(node.this, given, wanted, trying)
-    elif isinstance(given, ArrayType) and wanted.name in _TEXTS:
+    elif isinstance(given, ArrayType) and wanted.name in TEXT:
         made = _sized(to_text(node.this, given), wanted)
     else:
         made = None
@@ -60,7 +59,7 @@ def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
         return spark("CONCAT('[', ARRAY_JOIN(@0, ', ', 'NULL'), ']')", items)
     if not isinstance(type, ScalarType):
         raise Refusal(f"{type.flink()} is not cast to text; name its parts")
-    if type.name in _TEXTS:
+    if type.name in TEXT:
         return value
     if type.name == "BOOLEAN":
         return spark("UPPER(CAST(@0 AS STRING))", value)
@@ -79,12 +78,12 @@ def failed(reason: str, type: str) -> str:
 
 def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
     """None if Flink has no such cast."""
-    if wanted.name in _TEXTS:
+    if wanted.name in TEXT:
         return _sized(to_text(value, given), wanted)
     if wanted.name in _BYTES:
-        return spark("CAST(@0 AS BINARY)", value) if given.name in (*_TEXTS, *_BYTES) else None
+        return spark("CAST(@0 AS BINARY)", value) if given.name in (*TEXT, *_BYTES) else None
     if wanted.name == "BOOLEAN":
-        if given.name in _TEXTS:
+        if given.name in TEXT:
             no_value = failed(_NO_VALUE.format("BOOLEAN"), "BOOLEAN")
             otherwise = "" if trying else f"WHEN @0 IS NOT NULL THEN {no_value}"
             tests = f"WHEN LOWER(@0) IN {_TRUE} THEN TRUE WHEN LOWER(@0) IN {_FALSE} THEN FALSE"
@@ -107,7 +106,7 @@ def _sized(value: exp.Expr, wanted: ScalarType) -> exp.Expr:
 def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
     name, plain = given.name, f"CAST(@0 AS {wanted.spark()})"
     attempt = f"TRY_{plain}" if trying else plain
-    if name in _TEXTS:
+    if name in TEXT:
         if wanted.name not in INTEGERS:
             return spark(attempt, value)
         # Digits after a point are cut, as Flink does; Spark refuses them.
@@ -164,8 +163,7 @@ def cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
 
 
 def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
-
-    if given.name in _TEXTS:
+    if given.name in TEXT:
         if isinstance(value, exp.Literal) and not trying:
             _check_constant(str(value.this), wanted)
             return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
@@ -178,21 +176,23 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
         return None
     if wanted.name == "DATE" and given.name == "TIMESTAMP":
         return spark(DAY_OF_TIME, value)
-
     return cut(spark(f"CAST(@0 AS {wanted.spark()})", value), wanted)
 
 
 def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
     """Returns the time of a text as CAST reads it; NULL for a text that is none. Spark's own cast takes more texts."""
-    pattern = rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
+    pattern = _pattern(type).replace("\\", "\\\\")
     text = "@0" if type.name != "DATE" else "SPLIT_PART(TRIM(@0), ' ', 1)"
     return cut(spark(f"TRY_CAST(IF(@0 RLIKE '{pattern}', {text}, NULL) AS {type.spark()})", value), type)
 
 
+def _pattern(type: ScalarType) -> str:
+    return rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
+
+
 def _check_constant(text: str, type: ScalarType) -> None:
     """Raises Refusal for a text that is no time, which would fail in every row."""
-    pattern = rf"^ *{_DAY}( .*)?$" if type.name == "DATE" else f"^{_MOMENT}$"
-    found = re.match(pattern.replace("\\\\", "\\"), text)
+    found = re.match(_pattern(type), text)
     parts = [int(part) for part in text.strip().partition(" ")[0].split("-")] if found else []
     try:
         date(*[*parts, 1, 1][:3])

@@ -32,7 +32,9 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
         return node, None  # a user's
     if name == "ROW":
         fields = tuple(RowField(f"EXPR${n}", t) for n, t in enumerate(types) if t is not None)
-        return spark_call("STRUCT", node.expressions), RowType(fields) if len(fields) == len(types) else None
+        return exp.Anonymous(this="STRUCT", expressions=node.expressions), RowType(fields) if len(
+            fields
+        ) == len(types) else None
     signature = signature_of(name, types)
     if signature is None:
         raise Refusal(_wrong_arguments(name, types))
@@ -53,10 +55,6 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     else:
         made = entry(call)
     return made, result_of(signature, call)
-
-
-def spark_call(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def _wrong_arguments(name: str, types: Sequence[DataType | None]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC
+from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import ArrayType, DataType, MapType, ScalarType
 
 __all__ = ["FUNCTIONS", "SIGNATURES", "UNSUPPORTED", "Signature", "signature_of"]
@@ -173,7 +173,6 @@ JSON_QUERY(json path) STRING
 """
 
 
-_TEXTS = ("CHAR", "VARCHAR", "STRING")
 _DAYS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 _FAMILIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("count", "group", "digits", "bits"), INTEGERS[:3]),
@@ -188,7 +187,7 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "integers": ("ARRAY",),
     "one": ("ARRAY",),
     "map": ("MAP",),
-    "literal": (*_TEXTS, *INTEGERS),
+    "literal": (*TEXT, *INTEGERS),
 }
 """The types of each kind; all other kinds are text."""
 
@@ -233,7 +232,7 @@ def _fits(type: DataType | None, kind: str) -> bool:
     if kind in ("value", "item"):
         return True
     is_nested = _FAMILIES.get(kind) in (("ARRAY",), ("MAP",))
-    return type is None or (type == NULL and not is_nested) or name in _FAMILIES.get(kind, _TEXTS)
+    return type is None or (type == NULL and not is_nested) or name in _FAMILIES.get(kind, TEXT)
 
 
 SIGNATURES = tuple(

@@ -8,7 +8,7 @@ from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import failed, to_text
 from bridge.expressions.patterns import regex
 from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import spark
+from bridge.expressions.template import literal, spark
 
 __all__ = ["ENTRIES", "overlay", "substring"]
 
@@ -16,9 +16,9 @@ _QUOTED = r"CONCAT('\\Q', REPLACE(@1, '\\E', '\\E\\\\E\\Q'), '\\E')"
 _PARTS = f"SPLIT(@0, {_QUOTED})"
 
 
-def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None, call: Call | None = None) -> exp.Expr:
+def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None) -> exp.Expr:
     """Returns SUBSTRING. It is empty if it would begin before the text, and NULL if its length is negative."""
-    first, size = (literal_number(e) for e in (start, length))
+    first, size = (_integer(e) for e in (start, length))
     if first is not None and first >= 0 and (length is None or (size is not None and size >= 0)):
         return exp.Anonymous(
             this="SUBSTRING", expressions=[e for e in (text, start, length) if e is not None]
@@ -43,10 +43,9 @@ def overlay(text: exp.Expr, other: exp.Expr, start: exp.Expr, length: exp.Expr |
     )
 
 
-def literal_number(node: exp.Expr | None) -> int | None:
-    """Returns a constant integer; None for all else."""
-    call = Call("", [node], [None]) if node is not None else None
-    text = call.constant(0) if call is not None else None
+def _integer(node: exp.Expr | None) -> int | None:
+    """A constant integer; None for all else."""
+    text = literal(node) if node is not None else None
     return int(text) if text is not None and text.lstrip("-").isdecimal() else None
 
 

@@ -10,6 +10,7 @@ from zoneinfo import available_timezones
 
 from sqlglot import exp
 
+from bridge.expressions.arithmetic import wrapped
 from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import DAY_OF_TIME, text_to_time
 from bridge.expressions.patterns import date_segments
@@ -18,11 +19,10 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["DAY", "ENTRIES", "PARTS", "added_type", "extracted", "interval_sum", "rounded", "whole"]
+__all__ = ["ENTRIES", "added_type", "extracted", "interval_sum", "rounded", "whole"]
 
 _MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"
-DAY = DAY_OF_TIME
-PARTS: dict[str, str] = {
+_PARTS: dict[str, str] = {
     "YEAR": "YEAR(@0)",
     "QUARTER": "QUARTER(@0)",
     "MONTH": "MONTH(@0)",
@@ -54,14 +54,14 @@ def extracted(part: str, value: exp.Expr, type: DataType | None) -> exp.Expr:
     """Returns EXTRACT(part FROM value), a BIGINT. Raises Refusal for parts that Flink does not have."""
     name = part.upper()
     is_day = isinstance(type, ScalarType) and type.name == "DATE"
-    if name in PARTS:
-        day = value if is_day else spark(DAY, value)
-        return spark(f"CAST({PARTS[name]} AS BIGINT)", day)
+    if name in _PARTS:
+        day = value if is_day else spark(DAY_OF_TIME, value)
+        return spark(f"CAST({_PARTS[name]} AS BIGINT)", day)
     if name in _OF_TIMES and is_day and name not in ("HOUR", "EPOCH"):
         raise Refusal(f"a DATE has no {name}")  # Flink makes one of the number of the day
     if name in _OF_TIMES:
         return spark(_OF_TIMES[name], value)
-    legal = ", ".join(sorted({*PARTS, *_OF_TIMES}))
+    legal = ", ".join(sorted({*_PARTS, *_OF_TIMES}))
     raise Refusal(f"EXTRACT({name} FROM …) is not supported; legal: {legal}")
 
 
@@ -86,8 +86,8 @@ def _bound(name: str, unit: str, value: exp.Expr, type: ScalarType) -> exp.Expr:
     shift = "+ INTERVAL '1' DAY" if unit == "WEEK" else ""
     back = "- INTERVAL '1' DAY" if unit == "WEEK" else ""
     floor = f"(DATE_TRUNC('{unit}', @0 {shift}) {back})"
-    # From WEEK on Flink rounds the day of a time, see `DAY`.
-    operand = value if type.name == "DATE" or unit not in ("WEEK", *_MONTHS_OF) else spark(DAY, value)
+    # From WEEK on Flink rounds the day of a time, see `DAY_OF_TIME`.
+    operand = value if type.name == "DATE" or unit not in ("WEEK", *_MONTHS_OF) else spark(DAY_OF_TIME, value)
     if operand is value:
         operand = cut(value, ScalarType(type.name, (3,))) if type.name != "DATE" else value
     if name == "FLOOR":
@@ -157,19 +157,16 @@ def _between(call: Call) -> exp.Expr:
     difference = "(UNIX_MILLIS(CAST(@1 AS TIMESTAMP)) - UNIX_MILLIS(CAST(@0 AS TIMESTAMP)))"
     if unit == "WEEK":
         # Flink divides the seconds that an INT holds of them.
-        return spark(f"CAST(({_int(f'{difference} DIV 1000L')}) DIV 604800L AS INT)", begin, end)
+        seconds = wrapped(spark(f"{difference} DIV 1000L", begin, end), "INT")
+        return spark("CAST(@0 DIV 604800L AS INT)", seconds)
     if unit in _MILLIS_OF:
-        return spark(f"CAST({_int(f'{difference} DIV {_MILLIS_OF[unit]}L')} AS INT)", begin, end)
+        return wrapped(spark(f"{difference} DIV {_MILLIS_OF[unit]}L", begin, end), "INT")
     # The most months after which `begin` is not behind `end`, by the day and then by its time.
     months = "(YEAR(@1) - YEAR(@0)) * 12 + MONTH(@1) - MONTH(@0)"
     day = f"ADD_MONTHS(@0, {months})"
     time = "PMOD(UNIX_MILLIS(CAST(@{} AS TIMESTAMP)), 86400000L)"
     behind = f"({day} > CAST(@1 AS DATE) OR {day} = CAST(@1 AS DATE) AND {time.format(0)} > {time.format(1)})"
     return spark(f"CAST(({months} - IF({behind}, 1, 0)) DIV {_MONTHS_OF[unit]} AS INT)", begin, end)
-
-
-def _int(text: str) -> str:
-    return f"(((({text}) & 4294967295L) + 2147483648L) & 4294967295L) - 2147483648L"
 
 
 def _unit(call: Call) -> str:
@@ -197,11 +194,15 @@ def _formatted(value: exp.Expr, pattern: str | None) -> exp.Expr:
     return parts[0] if len(parts) == 1 else exp.Anonymous(this="CONCAT", expressions=parts)
 
 
+def _moment(text: exp.Expr) -> exp.Expr:
+    """The time of a text with a time of day; NULL for a day alone, as DATE_FORMAT and CONVERT_TZ read it."""
+    return spark("IF(CONTAINS(@0, ':'), @1, NULL)", text, text_to_time(text, _TO_TIMESTAMP))
+
+
 def _date_format(call: Call) -> exp.Expr:
     value, type = call.arguments[0], call.types[0]
     if isinstance(type, ScalarType) and type.name in ("STRING", "VARCHAR", "CHAR"):
-        # Flink reads the text as TO_TIMESTAMP with this format does, which takes no day alone.
-        value = spark("IF(CONTAINS(@0, ':'), @1, NULL)", value, text_to_time(value, _TO_TIMESTAMP))
+        value = _moment(value)
     return _formatted(value, call.constant(1))
 
 
@@ -217,10 +218,6 @@ def _read(call: Call) -> exp.Expr:
 
 
 def _unix(call: Call) -> exp.Expr:
-    if not call.arguments:
-        raise Refusal(
-            "UNIX_TIMESTAMP() is not deterministic, but a replayed record must result in the same row"
-        )
     read = (
         _read(call)
         if len(call.arguments) > 1
@@ -260,10 +257,7 @@ def _converted(call: Call) -> exp.Expr:
             raise Refusal(
                 f"the time zones of CONVERT_TZ must be constants such as 'Europe/Berlin', not {zone!r}"
             )
-    read = spark(
-        "IF(CONTAINS(@0, ':'), @1, NULL)", call.arguments[0], text_to_time(call.arguments[0], _TO_TIMESTAMP)
-    )
-    made = spark(f"CONVERT_TIMEZONE('{zones[0]}', '{zones[1]}', @0)", read)
+    made = spark(f"CONVERT_TIMEZONE('{zones[0]}', '{zones[1]}', @0)", _moment(call.arguments[0]))
     return spark("DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss')", made)
 
 
