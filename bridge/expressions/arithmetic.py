@@ -12,15 +12,13 @@ from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS
 from bridge.schema import ScalarType
 
-__all__ = ["LONG", "arithmetic", "negative", "wrapped"]
+__all__ = ["LONG", "arithmetic", "cut_decimal", "negative", "wrapped"]
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _TRY = {"+": "TRY_ADD", "-": "TRY_SUBTRACT", "*": "TRY_MULTIPLY", "/": "TRY_DIVIDE", "%": "TRY_MOD"}
-_WIDE = "DECIMAL(20, 0)"
 LONG = 34
 """Spark rounds the negative of a DECIMAL with more digits."""
-_TWO_64, _TWO_63 = "18446744073709551616BD", "9223372036854775808BD"
 _NAN, _INFINITY = "DOUBLE('NaN')", "DOUBLE('Infinity')"
 
 
@@ -67,6 +65,18 @@ def wrapped(value: exp.Expr, name: str) -> exp.Expr:
     return spark(f"CAST((((@0 & {ones}L) + {half}L) & {ones}L) - {half}L AS {name})", value)
 
 
+def cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
+    """Returns the lowest bits of the whole part of a DECIMAL, as an integer of type `name`."""
+    precision, scale = given.parameters
+    if precision - scale <= 18:
+        return wrapped(spark("CAST(@0 AS BIGINT)", value), name)
+    whole = "IF(@0 < 0, CEIL(@0), FLOOR(@0))" if scale else "@0"
+    half, every = "9223372036854775808BD", "18446744073709551616BD"
+    # Added after the remainder, as a sum of 38 digits may not fit.
+    rest = f"(({whole} % {every}) + {every} + {half}) % {every} - {half}"
+    return wrapped(spark(f"CAST({rest} AS BIGINT)", value), name)
+
+
 def _integers(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr:
     if sign == "%":
         return spark(f"CAST(IF(@1 = -1, @0 - @0, @0 % @1) AS {name})", left, right)
@@ -76,13 +86,10 @@ def _integers(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr
         return spark("IF(@1 = -1, @2, @0 DIV @1)", left, right, negative(left, ScalarType("BIGINT")))
     if name != "BIGINT":
         return wrapped(spark(f"CAST(@0 AS BIGINT) {sign} @1", left, right), name)
-    exact = (
-        f"CAST(@0 AS {_WIDE}) {sign} CAST(@1 AS {_WIDE})"
-        if sign != "*"
-        else ("CAST(@0 AS DECIMAL(19, 0)) * CAST(@1 AS DECIMAL(19, 0))")
-    )
-    modulo = f"CAST(PMOD({exact} + {_TWO_63}, {_TWO_64}) - {_TWO_63} AS BIGINT)"
-    return spark(f"COALESCE({_TRY[sign]}(CAST(@0 AS BIGINT), CAST(@1 AS BIGINT)), {modulo})", left, right)
+    wide = "DECIMAL(19, 0)" if sign == "*" else "DECIMAL(20, 0)"
+    exact = spark(f"CAST(@0 AS {wide}) {sign} CAST(@1 AS {wide})", left, right)
+    bits = cut_decimal(exact, ScalarType("DECIMAL", (38, 0)), name)
+    return spark(f"COALESCE({_TRY[sign]}(CAST(@0 AS BIGINT), CAST(@1 AS BIGINT)), @2)", left, right, bits)
 
 
 def _floats(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr:

@@ -11,14 +11,14 @@ from datetime import date
 
 from sqlglot import exp
 
-from bridge.expressions.arithmetic import wrapped
+from bridge.expressions.arithmetic import cut_decimal, wrapped
 from bridge.expressions.precision import cut, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import ArrayType, DataType, ScalarType
 
-__all__ = ["DAY_OF_TIME", "cast", "cut_decimal", "failed", "text_to_time", "to_text"]
+__all__ = ["DAY_OF_TIME", "cast", "failed", "text_to_time", "to_text"]
 
 _BYTES = ("BINARY", "VARBINARY", "BYTES")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
@@ -148,18 +148,6 @@ def _cut_float(value: exp.Expr, name: str) -> exp.Expr:
         f"ELSE CAST(@0 AS {name}) END",
         value,
     )
-
-
-def cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
-    """Returns the lowest bits of the whole part of a DECIMAL, as an integer of type `name`."""
-    precision, scale = given.parameters
-    if precision - scale <= 18:
-        return wrapped(spark("CAST(@0 AS BIGINT)", value), name)
-    whole = "IF(@0 < 0, CEIL(@0), FLOOR(@0))" if scale else "@0"
-    half, every = "9223372036854775808BD", "18446744073709551616BD"
-    # Added after the remainder, as a sum of 38 digits may not fit.
-    rest = f"(({whole} % {every}) + {every} + {half}) % {every} - {half}"
-    return wrapped(spark(f"CAST({rest} AS BIGINT)", value), name)
 
 
 def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:

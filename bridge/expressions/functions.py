@@ -1,6 +1,7 @@
 """Calls of Flink's functions as Spark expressions with the same value.
 
-A function without an entry in `entries` is Spark's of the same name.
+A function without an entry is Spark's of the same name. `make flink-vectors` asks Flink for the values;
+`tests/expressions` compares them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from bridge.expressions.call import Call
-from bridge.expressions.entries import ENTRIES
+from bridge.expressions import collections, json, numbers, texts, times
+from bridge.expressions.call import Call, Entries
 from bridge.expressions.numbers import modulo_type, rounded_type
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, UNSUPPORTED, Signature, signature_of
@@ -20,6 +21,14 @@ from bridge.expressions.type_rules import NULL, comparable, fits, one_type, scal
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 __all__ = ["called"]
+
+_ENTRIES: Entries = {
+    **texts.ENTRIES,
+    **numbers.ENTRIES,
+    **times.ENTRIES,
+    **collections.ENTRIES,
+    **json.ENTRIES,
+}
 
 
 def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.Expr, DataType | None]:
@@ -45,7 +54,7 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     if decides and all(type == NULL for type in decides):
         return exp.null(), NULL
     call = Call(name, list(node.expressions), [None if t == NULL else t for t in types])
-    entry = ENTRIES.get(name)
+    entry = _ENTRIES.get(name)
     if entry is None:
         made: exp.Expr = node
     elif isinstance(entry, str):

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from bridge.expressions.arithmetic import LONG, arithmetic, negative
+from bridge.expressions.arithmetic import LONG, arithmetic, cut_decimal, negative
 from bridge.expressions.call import Call, Entries
-from bridge.expressions.casts import cut_decimal
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
-from bridge.expressions.times import whole
 from bridge.expressions.type_rules import INTEGERS, common
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["ENTRIES", "modulo_type", "rounded_type"]
+__all__ = ["ENTRIES", "modulo_type", "rounded_type", "whole"]
 
 
 def rounded_type(call: Call) -> DataType | None:
@@ -26,12 +24,24 @@ def rounded_type(call: Call) -> DataType | None:
         return type
     precision, scale = type.parameters
     digits = call.number(1, "the digits") if len(call.arguments) > 1 else 0
-    if digits >= scale:
-        return type
-    if scale == 0:
+    if digits >= scale or scale == 0:
         return type
     kept = max(digits, 0)
     return ScalarType("DECIMAL", (min(38, precision - scale + kept + 1), kept))
+
+
+def whole(name: str, value: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
+    """Returns FLOOR or CEIL of a number, which has its type."""
+    if not isinstance(type, ScalarType):
+        return spark(f"{name}(@0)", value), None
+    if type.name in ("FLOAT", "DOUBLE"):
+        # Spark's result is a BIGINT, which most doubles do not fit into.
+        small = "ABS(@0) < DOUBLE(9007199254740992)"
+        return spark(f"IF({small}, CAST({name}(@0) AS {type.name}), @0)", value), type
+    if type.name == "DECIMAL":
+        result = ScalarType("DECIMAL", (type.parameters[0], 0))
+        return spark(f"CAST({name}(@0) AS {result.spark()})", value), result
+    return value, type
 
 
 def modulo_type(types: Sequence[DataType | None]) -> DataType | None:

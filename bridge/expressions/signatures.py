@@ -182,7 +182,6 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "moment": ("TIMESTAMP", "TIMESTAMP_LTZ"),
     "day": _DAYS,
     "flag": ("BOOLEAN",),
-    "bytes": ("BINARY", "VARBINARY", "BYTES"),
     "texts": ("ARRAY",),
     "integers": ("ARRAY",),
     "one": ("ARRAY",),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from bridge.expressions.casts import to_text
+from bridge.expressions.numbers import whole
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 from bridge.expressions.texts import overlay, substring
@@ -14,7 +15,7 @@ from bridge.expressions.times import extracted, rounded
 from bridge.expressions.type_rules import INTEGERS, NULL, TEXT, comparable, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["CONDITIONS", "special"]
+__all__ = ["CONDITIONS", "check_boolean", "special"]
 
 _ESCAPES = "\x01!#~^"
 TypeOf = Callable[[exp.Expr], "DataType | None"]
@@ -33,12 +34,11 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         return node, _case(node, type_of)
     if isinstance(node, exp.If):
         return _branch(node, type_of)
-    if isinstance(node, (exp.Decode, exp.Encode, exp.Initcap)):
-        raise Refusal(f"the function {node.key.upper()} of Flink is not supported")
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):
-        return rounded(node, type_of(node.this))
+        type = type_of(node.this)
+        return rounded(node, type) if node.args.get("to") else whole(node.key.upper(), node.this, type)
     if isinstance(node, (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe, exp.StrPosition)):
         return _text(node, type_of)
     if isinstance(node, exp.Bracket):
@@ -51,6 +51,12 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         fields = {f.name: f.type for f in inner.fields} if isinstance(inner, RowType) else {}
         return node, fields.get(node.expression.name)
     return node, None
+
+
+def check_boolean(node: exp.Expr, type: DataType | None) -> None:
+    """Raises Refusal unless a condition is BOOLEAN, as far as its type is known."""
+    if type not in (None, NULL) and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
+        raise Refusal(f"a condition is BOOLEAN, and this is {type.flink() if type is not None else ''}", node)
 
 
 def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
@@ -90,11 +96,8 @@ def _branch(node: exp.If, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
 
 def _boolean(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
     type = type_of(node)
-    if type == NULL:
-        return spark("CAST(@0 AS BOOLEAN)", node)
-    if type is not None and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
-        raise Refusal(f"a condition is BOOLEAN, and this is {type.flink()}", node)
-    return node
+    check_boolean(node, type)
+    return spark("CAST(@0 AS BOOLEAN)", node) if type == NULL else node
 
 
 def _text(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType]:
@@ -133,9 +136,8 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
     """Raises Refusal for a comparison of a number with text and the like, and for conditions that are none."""
     if isinstance(node, (exp.And, exp.Or, exp.Not)):
         for operand in (node.this, node.args.get("expression")):
-            type = None if operand is None else type_of(operand)
-            if type is not None and not (isinstance(type, ScalarType) and type.name in ("BOOLEAN", "NULL")):
-                raise Refusal(f"a condition is BOOLEAN, and this is {type.flink()}", operand)
+            if operand is not None:
+                check_boolean(operand, type_of(operand))
         return
     if isinstance(node, (exp.Escape, exp.Is, exp.Boolean)):
         return

@@ -13,6 +13,8 @@ from bridge.expressions.template import literal, spark
 __all__ = ["ENTRIES", "overlay", "substring"]
 
 _QUOTED = r"CONCAT('\\Q', REPLACE(@1, '\\E', '\\E\\\\E\\Q'), '\\E')"
+_REPLACEMENT = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
+"""A text as REGEXP_REPLACE of Spark takes it: there, a backslash and a dollar mean something, in Flink they do not."""
 _PARTS = f"SPLIT(@0, {_QUOTED})"
 
 
@@ -62,18 +64,14 @@ def _concatenated(call: Call) -> exp.Expr:
 def _replaced(call: Call) -> exp.Expr:
     if call.constant(1):
         return exp.Anonymous(this="REPLACE", expressions=list(call.arguments))
-    quoted = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
-    return spark(f"IF(@1 = '', REGEXP_REPLACE(@0, '', {quoted}), REPLACE(@0, @1, @2))", *call.arguments)
+    return spark(f"IF(@1 = '', REGEXP_REPLACE(@0, '', {_REPLACEMENT}), REPLACE(@0, @1, @2))", *call.arguments)
 
 
 def _regexp_replace(call: Call) -> exp.Expr:
     regex(call.constant(1))
-    # In Flink the replacement is a text, in Spark a backslash and a dollar mean something.
-    quoted = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
     constant = call.constant(2)
-    if constant is not None and not set(constant) & {"\\", "$"}:
-        quoted = "@2"
-    return spark(f"REGEXP_REPLACE(@0, @1, {quoted})", *call.arguments)
+    is_plain = constant is not None and not set(constant) & {"\\", "$"}
+    return spark(f"REGEXP_REPLACE(@0, @1, {'@2' if is_plain else _REPLACEMENT})", *call.arguments)
 
 
 def _regexp_extract(call: Call) -> exp.Expr:

@@ -19,7 +19,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["ENTRIES", "added_type", "extracted", "interval_sum", "rounded", "whole"]
+__all__ = ["ENTRIES", "added_type", "extracted", "interval_sum", "rounded"]
 
 _MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"
 _PARTS: dict[str, str] = {
@@ -66,14 +66,11 @@ def extracted(part: str, value: exp.Expr, type: DataType | None) -> exp.Expr:
 
 
 def rounded(node: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
-    """Returns FLOOR and CEIL, of a number or of a time to a unit."""
-    unit = node.args.get("to")
-    name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL"
-    if unit is None:
-        return whole(name, node.this, type)
+    """Returns FLOOR and CEIL of a time to a unit, which has its type."""
+    name = node.key.upper()
     if not isinstance(type, ScalarType) or type.name not in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
         raise Refusal(f"{name} to a unit takes a DATE or a time")
-    wanted = str(unit.name).upper()
+    wanted = str(node.args["to"].name).upper()
     if wanted not in _UNITS:
         raise Refusal(f"{name} to {wanted} is not supported; legal: {', '.join(_UNITS)}")
     return _bound(name, wanted, node.this, type), type
@@ -99,20 +96,6 @@ def _bound(name: str, unit: str, value: exp.Expr, type: ScalarType) -> exp.Expr:
     test = "FALSE" if type.name == "DATE" and unit == "DAY" else f"{floor} = @0"
     made = f"CASE WHEN {test} THEN @0 WHEN @0 IS NOT NULL THEN {floor} + {step} END"
     return spark(f"CAST({made} AS {type.spark()})", operand)
-
-
-def whole(name: str, value: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
-    """Returns FLOOR or CEIL of a number, which has its type."""
-    if not isinstance(type, ScalarType):
-        return spark(f"{name}(@0)", value), None
-    if type.name in ("FLOAT", "DOUBLE"):
-        # Spark's result is a BIGINT, which most doubles do not fit into.
-        small = "ABS(@0) < DOUBLE(9007199254740992)"
-        return spark(f"IF({small}, CAST({name}(@0) AS {type.name}), @0)", value), type
-    if type.name == "DECIMAL":
-        result = ScalarType("DECIMAL", (type.parameters[0], 0))
-        return spark(f"CAST({name}(@0) AS {result.spark()})", value), result
-    return value, type
 
 
 def interval_sum(node: exp.Expr, type: ScalarType) -> exp.Expr:
@@ -251,9 +234,9 @@ def _to_timestamp_ltz(call: Call) -> exp.Expr:
 
 
 def _converted(call: Call) -> exp.Expr:
-    zones = [call.constant(1), call.constant(2)]
+    zones, known = [call.constant(1), call.constant(2)], available_timezones()
     for zone in zones:
-        if zone is None or zone not in {*available_timezones(), "UTC", "GMT"}:
+        if zone is None or zone not in {*known, "UTC", "GMT"}:
             raise Refusal(
                 f"the time zones of CONVERT_TZ must be constants such as 'Europe/Berlin', not {zone!r}"
             )

@@ -5,6 +5,8 @@ Nodes are adapted from the leaves to the root; `node.meta["type"]` holds the typ
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from sqlglot import exp
 
 from bridge.expressions.arithmetic import arithmetic, negative
@@ -21,6 +23,8 @@ __all__ = ["ARITHMETIC", "adapt", "type_of"]
 
 _LEAST = {"2147483648": ScalarType("INT"), "9223372036854775808": ScalarType("BIGINT")}
 """The types of the smallest integers, whose digits alone would need a larger one."""
+_CALLS = (exp.Chr, exp.Decode, exp.Encode, exp.Initcap)
+"""Calls of functions for which sqlglot has nodes of their own."""
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 
 
@@ -60,25 +64,24 @@ def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
     if isinstance(node, exp.Neg):
         least = _LEAST.get(str(node.this.this)) if isinstance(node.this, exp.Literal) else None
         type = least or type_of(node.this)
-        is_number = isinstance(type, ScalarType) and type.name in NUMERIC
-        return (negative(node.this, type) if is_number and isinstance(type, ScalarType) else node), type
+        return (negative(node.this, type) if _is_number(type) else node), type
     if isinstance(node, ARITHMETIC):
         return _arithmetic(node)
-    if isinstance(node, exp.Chr):
-        node = exp.Anonymous(this="CHR", expressions=node.expressions)
+    if isinstance(node, _CALLS):
+        node = exp.Anonymous(this=node.key.upper(), expressions=node.expressions)
     if isinstance(node, exp.Anonymous):
         return called(node, [type_of(argument) for argument in node.expressions])
     return special(node, type_of)
 
 
-def _is_number(type: DataType) -> bool:
+def _is_number(type: DataType | None) -> TypeGuard[ScalarType]:
     return isinstance(type, ScalarType) and type.name in NUMERIC
 
 
 def _arithmetic(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
     left, right = type_of(node.this), type_of(node.expression)
     type = arithmetic_type(node, left, right)
-    if isinstance(type, ScalarType) and type.name in NUMERIC:
+    if _is_number(type):
         if isinstance(node, exp.Mod) and type.name in ("FLOAT", "DOUBLE"):
             raise Refusal("% takes integers and DECIMAL; CAST both operands")
         return arithmetic(node, type), type

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from bridge.errors import DdlError
 from bridge.sql.expressions import resolve
-from bridge.sql.joins import conjuncts, equal_sides
+from bridge.sql.joins import conjuncts, equal_sides, is_without_condition
 from bridge.sql.scope import Item, Scope
 
 __all__ = ["take_condition"]
@@ -21,7 +21,7 @@ def take_condition(select: exp.Select, node: exp.Join, right: Item, scope: Scope
     added to a join with a condition, or where WHERE has no such equality.
     """
     where = select.args.get("where")
-    if where is None or node.args.get("on") is not None or node.args.get("using") or node.side:
+    if where is None or not is_without_condition(node) or node.side:
         return
     found = [part.copy() for part in conjuncts(where.this) if _joins(part, right, scope)]
     if found:

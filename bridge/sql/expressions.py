@@ -14,10 +14,8 @@ from bridge.ddl.cursor import nearest
 from bridge.errors import DdlError, UnsupportedError
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS
-from bridge.expressions.special import CONDITIONS
-from bridge.expressions.type_rules import NULL
+from bridge.expressions.special import CONDITIONS, check_boolean
 from bridge.expressions.typed import ARITHMETIC, adapt, type_of
-from bridge.schema import ScalarType
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.scope import Scope
@@ -150,6 +148,7 @@ def _adapted(node: exp.Expr, tree: QueryTree) -> exp.Expr:
 
 def check_condition(node: exp.Expr, tree: QueryTree) -> None:
     """Raises DdlError unless the translated expression is BOOLEAN, as far as its type is known."""
-    type = type_of(node)
-    if type is not None and type != NULL and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
-        raise tree.error(f"a condition is BOOLEAN, and this is {type.flink()}", node)
+    try:
+        check_boolean(node, type_of(node))
+    except Refusal as refusal:
+        raise tree.error(str(refusal), node) from None
