@@ -63,7 +63,7 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
         made = spark(entry[len(types)], *call.arguments)
     else:
         made = entry(call)
-    return made, result_of(signature, call)
+    return made, one_type(types) if signature.result == "common" else result_of(signature, call)
 
 
 def _wrong_arguments(name: str, types: Sequence[DataType | None]) -> str:
@@ -82,10 +82,8 @@ def _check_items(signature: Signature, types: Sequence[DataType | None]) -> None
 
 
 def result_of(signature: Signature, call: Call) -> DataType | None:
-    """Returns the type that the call has in Flink; None where only Spark can derive it."""
+    """Returns the type that a call without a `common` type has in Flink; None where only Spark can derive it."""
     result, types = signature.result, call.types
-    if result == "common":
-        return one_type(types)
     if call.name == "NULLIF" and not comparable(types[0], types[1]):
         raise Refusal("NULLIF takes two values that can be compared; CAST one of them")
     if result.startswith("="):

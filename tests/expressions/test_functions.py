@@ -93,6 +93,8 @@ def _refused(select: object, chosen: Sequence[tuple[str, str]]) -> list[str]:
             "COALESCE()",
             "COALESCE does not take (); legal: COALESCE(text…); COALESCE(number…); COALESCE(value…)",
         ),
+        ("CASE WHEN COALESCE(x, NULL) THEN 1 END", "a condition is BOOLEAN, and this is INT"),
+        ("CASE WHEN IFNULL(NULL, x) - 0 THEN 1 END", "a condition is BOOLEAN, and this is INT"),
         ("INITCAP('a')", "the function INITCAP of Flink is not supported"),
         ("UNIX_TIMESTAMP()", "UNIX_TIMESTAMP does not take (); legal: UNIX_TIMESTAMP(time_text, pattern)"),
         ("TO_TIMESTAMP_LTZ(1, 6)", "the unit of the arguments of TO_TIMESTAMP_LTZ must be known"),
