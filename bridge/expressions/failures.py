@@ -13,7 +13,16 @@ from sqlglot import exp
 
 from bridge.expressions.precision import written
 
-__all__ = ["failed", "failure", "is_lazy", "note_failure", "note_text", "without_failures"]
+__all__ = [
+    "failed",
+    "failure",
+    "failure_where",
+    "first_failure",
+    "is_lazy",
+    "note_failure",
+    "note_text",
+    "without_failures",
+]
 
 _TYPE, _FAILURE, _TEXT = "type", "failure", "text"
 _RAISE = "RAISE_ERROR"
@@ -69,6 +78,19 @@ def failure(node: exp.Expr) -> exp.Expr | None:
     """
     found = node.meta.get(_FAILURE) if _TYPE in node.meta else _within(node, own=False)
     return without_failures(found) if isinstance(found, exp.Expr) else None
+
+
+def first_failure(failures: Iterable[exp.Expr | None]) -> exp.Expr | None:
+    """Returns the first failure that a row has, of several; None if there is none."""
+    known = {one.sql("spark"): one for one in failures if one is not None}
+    return _first(known.values())
+
+
+def failure_where(condition: exp.Expr | None, fails: exp.Expr | None) -> exp.Expr | None:
+    """Returns the failure of `condition`, and `fails` where that is true; `fails` without a condition."""
+    if condition is None:
+        return fails
+    return _taken([(failure(condition), fails, without_failures(condition))], None)
 
 
 def without_failures(node: exp.Expr) -> exp.Expr:
@@ -146,9 +168,9 @@ def _taken(
 
 def _first(failures: Iterable[exp.Expr | None]) -> exp.Expr | None:
     known = [one for one in failures if one is not None]
-    if len(known) < 2:
-        return known[0] if known else None
-    return exp.Anonymous(this="COALESCE", expressions=known)
+    if not known:
+        return None
+    return known[0] if len(known) == 1 else exp.Anonymous(this="COALESCE", expressions=known)
 
 
 def _text(node: exp.Expr, *, qualified: bool) -> str:

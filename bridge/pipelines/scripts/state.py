@@ -126,7 +126,8 @@ class ScriptState:
 
     def _pipeline(self, part: str, topic: Topic, delta: DeltaTarget) -> Definition:
         run = Run(f"{self.folder}/checkpoints/{part}", step_timeout_seconds=self.script.step_timeout_seconds)
-        return Definition(f"{self.name}.{part}", self.script.base, topic, delta, run)
+        name, bad_records = f"{self.name}.{part}", self.script.bad_records
+        return Definition(name, self.script.base, topic, delta, run, bad_records=bad_records)
 
 
 def _places(table: Table) -> tuple[str, ...]:
