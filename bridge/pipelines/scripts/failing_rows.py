@@ -49,10 +49,11 @@ def failing_rows(
 
 
 def left_out(spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]) -> int:
-    """How many rows the sources got in `ranges` that the query leaves out; a job for each SELECT that may fail, and none
-    where they stop the run."""
-    session = child_session(spark)
-    found = [failing_rows(session, failing, ranges) for failing in plan.failing if not failing.stop]
+    """How many rows the sources got in `ranges` that the query leaves out: a job for each SELECT that may fail, and
+    none where such rows stop the run."""
+    asked = [failing for failing in plan.failing if not failing.stop]
+    session = child_session(spark) if asked else spark
+    found = [failing_rows(session, failing, ranges) for failing in asked]
     return sum(rows.count() for rows in found if rows is not None)
 
 

@@ -117,8 +117,8 @@ class Result:
             refresh = refreshed(
                 self.table.spark, self.plan, self.table, ranges, method, windows, is_new=is_new
             )
-            bad = left_out(self.table.spark, self.plan, ranges)
             try:
+                bad = left_out(self.table.spark, self.plan, ranges)
                 merged = self._commit(refresh, sources, closing)
             finally:
                 for frame in refresh.persisted:

@@ -59,7 +59,8 @@ class ScriptState:
         if any(self._needs_positions(plan, table) for plan in self.script.inserts):
             columns = (*topic.schema.columns, *POSITION_COLUMNS)
             topic = replace(topic, schema=replace(topic.schema, columns=columns))
-        return self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
+        found = self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
+        return replace(found, bad_records=self.script.bad_records)
 
     def _needs_positions(self, plan: InsertPlan, table: Table) -> bool:
         """Whether an INSERT asks for the position of a row's record, or for its partition: for the watermark."""
@@ -126,8 +127,7 @@ class ScriptState:
 
     def _pipeline(self, part: str, topic: Topic, delta: DeltaTarget) -> Definition:
         run = Run(f"{self.folder}/checkpoints/{part}", step_timeout_seconds=self.script.step_timeout_seconds)
-        name, bad_records = f"{self.name}.{part}", self.script.bad_records
-        return Definition(name, self.script.base, topic, delta, run, bad_records=bad_records)
+        return Definition(f"{self.name}.{part}", self.script.base, topic, delta, run)
 
 
 def _places(table: Table) -> tuple[str, ...]:
