@@ -34,7 +34,11 @@ _INSERTS = {
         "id",
         "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY a / b ORDER BY id) AS n FROM t) WHERE n <= 1",
     ),
-    "united": ("id INT, q INT, k INT", "id, k", "SELECT id, a / b, 1 FROM t UNION SELECT id, c, 2 FROM u"),
+    "united": (
+        "id INT, q INT",
+        "id",
+        "SELECT id, SUM(q) FROM (SELECT id, a / b AS q FROM t UNION ALL SELECT id, c FROM u) AS x GROUP BY id",
+    ),
 }
 _SPARK = {
     "projected": "SELECT id, a DIV b FROM good",
@@ -49,7 +53,7 @@ _SPARK = {
         "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY a DIV b ORDER BY id) AS n FROM good) "
         "WHERE n = 1"
     ),
-    "united": "SELECT id, a DIV b, 1 FROM good UNION SELECT id, c, 2 FROM u",
+    "united": "SELECT id, SUM(q) FROM (SELECT id, a DIV b AS q FROM good UNION ALL SELECT id, c FROM u) GROUP BY id",
 }
 
 
