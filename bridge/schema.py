@@ -209,11 +209,14 @@ class MetadataColumn(Column):
 
 @dataclass(frozen=True)
 class ComputedColumn(Column):
-    """`name AS expression`: computed on ingest, left out on publish. `spark` is the Spark SQL expression."""
+    """`name AS expression`: computed on ingest, left out on publish. `spark` is the Spark SQL expression, NULL where it
+    fails in Flink."""
 
     expression: str
     spark: str
     comment: str | None = None
+    failure: str | None = None
+    """Why it fails for a row, in Spark SQL; NULL where it does not fail. None if it cannot."""
 
 
 @dataclass(frozen=True)

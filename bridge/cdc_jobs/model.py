@@ -6,7 +6,7 @@ that it is refused by its name with a reason (`refusals`).
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -50,6 +50,7 @@ class PipelineSection(Section):
     bridge_step_timeout: Annotated[str, AfterValidator(validators.check_step_timeout)] | None = Field(
         default=None, alias="bridge.step-timeout"
     )
+    bridge_bad_records: Literal["fail", "skip"] | None = Field(default=None, alias="bridge.bad-records")
     schema_change_behavior: str | None = Field(default=None, alias="schema.change.behavior")
     runtime_mode: str | None = Field(default=None, alias="execution.runtime-mode")
     local_time_zone: str | None = None

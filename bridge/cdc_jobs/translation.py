@@ -72,6 +72,9 @@ class _Translation:
                 f"SET 'bridge.step-timeout' = {literal(settings.step_timeout)};\n",
                 ("pipeline", "bridge.step-timeout"),
             )
+        if settings.bad_records is not None:
+            place: Place = ("pipeline", "bridge.bad-records")
+            self.text.add(f"SET 'bridge.bad-records' = {literal(settings.bad_records)};\n", place)
         tables = {one.table.id: one for one, _, _ in targets}
         for one in tables.values():
             require_key(self.document, self.sinks, one)

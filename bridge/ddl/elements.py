@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from bridge.ddl.checks import check_key, check_watermark
 from bridge.ddl.cursor import Cursor
-from bridge.ddl.expressions import translate
+from bridge.ddl.expressions import spark_text, translate
 from bridge.ddl.tokens import Token
 from bridge.ddl.types import parse_type
 from bridge.ddl.watermark import parse_watermark
+from bridge.expressions.failures import failure, without_failures
 from bridge.schema import (
     Column,
     ComputedColumn,
@@ -150,8 +151,12 @@ class _Elements:
             return column
         tokens = self.c.tokens
         text = self.c.source.text[tokens[column.begin].start : tokens[column.end - 1].end]
-        spark = translate(self.c, column.begin, column.end, column.name, types)
-        return ComputedColumn(column.name, text, spark, column.comment)
+        root = translate(self.c, column.begin, column.end, column.name, types)
+        fails = failure(root)
+        spark = spark_text(without_failures(root))
+        return ComputedColumn(
+            column.name, text, spark, column.comment, None if fails is None else spark_text(fails)
+        )
 
 
 def _comment(c: Cursor) -> str | None:

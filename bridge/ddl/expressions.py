@@ -16,15 +16,16 @@ from bridge.ddl.cursor import Cursor
 from bridge.ddl.dialect import parse_tree, respell
 from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC
 from bridge.ddl.operators import check
+from bridge.expressions.failures import note_text
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.typed import adapt
 from bridge.schema import DataType
 
-__all__ = ["translate"]
+__all__ = ["spark_text", "translate"]
 
 
-def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, DataType]) -> str:
-    """Translates tokens `begin` to `end` to one Spark SQL expression in which all column names are quoted.
+def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, DataType]) -> exp.Expr:
+    """Translates tokens `begin` to `end` to one Spark expression; `failures.failure` says for which rows it fails.
 
     `types` are the columns that the expression may use: the physical and metadata columns, as in Flink. Raises
     DdlError if the expression cannot be parsed, uses another column, is not deterministic, or would have another
@@ -36,7 +37,9 @@ def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, 
     what = f"{prefix}this expression"
     root = parse_tree(c, respelled, exp.Condition, what)
     try:
-        return _to_spark(root, types)
+        root = _adapted(root, types)
+        spark_text(root)
+        return root
     except Refusal as refusal:
         nodes = refusal.node.walk() if refusal.node else ()
         at = min((n.meta["start"] for n in nodes if "start" in n.meta), default=0)
@@ -56,15 +59,8 @@ def _refuse_non_deterministic(c: Cursor, begin: int, end: int, prefix: str) -> N
             )
 
 
-def _to_spark(root: exp.Expr, types: Mapping[str, DataType]) -> str:
-    for node in list(root.walk()):
-        check(node, types)
-    # Children come before parents: the translation of a parent depends on the types of its adapted operands.
-    for node in reversed(list(root.walk(bfs=False))):
-        adapted = adapt(node)
-        if adapted is not node:
-            root = adapted if node is root else root
-            node.replace(adapted)
+def spark_text(root: exp.Expr) -> str:
+    """Returns Spark SQL in which all column names are quoted. Raises SqlglotError for what it does not have."""
     return str(
         root.sql(
             "spark",
@@ -74,3 +70,16 @@ def _to_spark(root: exp.Expr, types: Mapping[str, DataType]) -> str:
             unsupported_level=ErrorLevel.RAISE,
         )
     )
+
+
+def _adapted(root: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr:
+    for node in list(root.walk()):
+        check(node, types)
+    note_text(root, qualified=False)
+    # Children come before parents: the translation of a parent depends on the types of its adapted operands.
+    for node in reversed(list(root.walk(bfs=False))):
+        adapted = adapt(node)
+        if adapted is not node:
+            root = adapted if node is root else root
+            node.replace(adapted)
+    return root

@@ -25,13 +25,16 @@ def with_computed_columns(
 ) -> DataFrame:
     """Return all table columns in DDL order, `__kind`, `__bad`, `__position` and the columns `added`.
 
-    `adds` is true for changes that add a row: computed columns are evaluated for them, and a null in a column declared
-    NOT NULL makes them bad, unless `unavailable`, an array of names, contains it. Other good changes have values in
-    `retraction_columns` only; bad ones have none.
+    `adds` is true for changes that add a row: computed columns are evaluated for them. An expression that fails for
+    its row makes a change bad, and so does a null in a column declared NOT NULL, unless `unavailable`, an array of
+    names, contains it. Other good changes have values in `retraction_columns` only; bad ones have none.
     """
-    for column in topic.schema.computed:
-        changes = changes.withColumn(column.name, F.when(adds, F.expr(column.spark)))
     bad = col(BAD)
+    for column in topic.schema.computed:
+        if column.failure is not None:
+            why = F.concat(F.lit(f"computed column {column.name!r}: "), F.expr(column.failure))
+            bad = F.coalesce(bad, F.when(adds, why))
+        changes = changes.withColumn(column.name, F.when(adds, F.expr(column.spark)))
     for name, type in _typed(topic):
         if not type.nullable:
             missing = F.lit(f"column {name!r} is NOT NULL, and the record has no value for it")

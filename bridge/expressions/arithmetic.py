@@ -8,37 +8,42 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from bridge.expressions.template import spark
+from bridge.expressions.failures import failed
+from bridge.expressions.template import literal, spark
 from bridge.expressions.type_rules import INTEGERS
 from bridge.schema import ScalarType
 
-__all__ = ["LONG", "arithmetic", "cut_decimal", "negative", "wrapped"]
+__all__ = ["LONG", "arithmetic", "cut_decimal", "negative", "remainder", "wrapped"]
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _TRY = {"+": "TRY_ADD", "-": "TRY_SUBTRACT", "*": "TRY_MULTIPLY", "/": "TRY_DIVIDE", "%": "TRY_MOD"}
 LONG = 34
 """Spark rounds the negative of a DECIMAL with more digits."""
+_BY_ZERO = "division by zero"
 _NAN, _INFINITY = "DOUBLE('NaN')", "DOUBLE('Infinity')"
 
 
 def arithmetic(node: exp.Expr, result: ScalarType) -> exp.Expr:
     """Returns `left OP right` of two numbers, whose type in Flink is `result`. Null if an operand is.
 
-    A division of integers or DECIMALs by zero raises Spark's error, as Flink raises one.
+    A division of integers or DECIMALs by zero fails, as in Flink.
     """
     sign = _SIGNS.get(type(node)) or ("%" if isinstance(node, exp.Mod) else "/")
     left, right = node.this, node.expression
     if result.name in INTEGERS:
-        return _integers(sign, left, right, result.name)
+        return _divided(sign, left, right, _integers(sign, left, right, result.name), result)
     if result.name in ("FLOAT", "DOUBLE"):
         return _floats(sign, left, right, result.name)
     made = spark(f"{_TRY[sign]}(@0, @1)", left, right)
     made = spark(f"TRY_CAST(@0 AS {result.spark()})", made)
-    if sign not in "/%":
-        return made
-    # The branches of a CASE get one type: without the CAST digits would be lost.
-    return spark(f"CASE WHEN @1 = 0 THEN CAST(@0 / @1 AS {result.spark()}) ELSE @2 END", left, right, made)
+    return _divided(sign, left, right, made, result)
+
+
+def remainder(node: exp.Mod) -> exp.Expr:
+    """Returns `left % right` of numbers whose types only Spark can derive; it fails for zero."""
+    by_zero = failed(_BY_ZERO, "VOID")
+    return spark(f"IF(@1 = 0 AND @0 IS NOT NULL, {by_zero}, @0 % @1)", node.this, node.expression)
 
 
 def negative(operand: exp.Expr, type: ScalarType) -> exp.Expr:
@@ -75,6 +80,15 @@ def cut_decimal(value: exp.Expr, given: ScalarType, name: str) -> exp.Expr:
     # Added after the remainder, as a sum of 38 digits may not fit.
     rest = f"(({whole} % {every}) + {every} + {half}) % {every} - {half}"
     return wrapped(spark(f"CAST({rest} AS BIGINT)", value), name)
+
+
+def _divided(sign: str, left: exp.Expr, right: exp.Expr, made: exp.Expr, result: ScalarType) -> exp.Expr:
+    """`made`, which fails where it divides by zero; a constant of the query is looked at now."""
+    constant = literal(right)
+    if sign not in "/%" or (constant is not None and float(constant)):
+        return made
+    by_zero = failed(_BY_ZERO, result.spark())
+    return spark(f"IF(@1 = 0 AND @0 IS NOT NULL, {by_zero}, @2)", left, right, made)
 
 
 def _integers(sign: str, left: exp.Expr, right: exp.Expr, name: str) -> exp.Expr:

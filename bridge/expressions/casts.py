@@ -12,19 +12,20 @@ from datetime import date
 from sqlglot import exp
 
 from bridge.expressions.arithmetic import cut_decimal, wrapped
+from bridge.expressions.failures import failed
 from bridge.expressions.precision import cut, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import ArrayType, DataType, ScalarType
 
-__all__ = ["DAY_OF_TIME", "cast", "failed", "text_to_time", "to_text"]
+__all__ = ["DAY_OF_TIME", "cast", "text_to_time", "to_text"]
 
 _BYTES = ("BINARY", "VARBINARY", "BYTES")
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
-_NO_VALUE = "a CAST to {} of a text that is none; TRY_CAST gives NULL"
+_NO_VALUE = "a value that is no {}"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\d{1,4}(-\d{1,2}(-\d{1,2})?)?"
 _MOMENT = r"\d{1,4}-\d{1,2}-\d{1,2}( \d{1,2}:\d{1,2}:\d{1,2}([.]\d{1,9})?)?"
@@ -35,18 +36,27 @@ def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
     wanted = written(node.to)
     if given is None and isinstance(wanted, ScalarType) and wanted.name in TEXT:
         return _sized(spark("CAST(@0 AS STRING)", node.this), wanted), wanted
+    trying = bool(node.args.get("safe"))
+    if given is None and isinstance(wanted, ScalarType) and not trying:
+        made = spark(f"TRY_CAST(@0 AS {wanted.spark()})", node.this)
+        return cut(_checked(node.this, made, wanted), wanted), wanted
     if given is None or given in (NULL, wanted) or not isinstance(wanted, ScalarType):
         return cut(node, wanted), wanted
-    trying = bool(node.args.get("safe"))
     if isinstance(given, ScalarType):
-        made = _of_scalar(node.this, given, wanted, trying)
+        found = _of_scalar(node.this, given, wanted, trying)
     elif isinstance(given, ArrayType) and wanted.name in TEXT:
-        made = _sized(to_text(node.this, given), wanted)
+        found = _sized(to_text(node.this, given), wanted)
     else:
-        made = None
-    if made is None:
+        found = None
+    if found is None:
         raise Refusal(f"{given.flink()} cannot be cast to {wanted.flink()}")
-    return made, wanted
+    return found, wanted
+
+
+def _checked(value: exp.Expr, attempt: exp.Expr, wanted: ScalarType) -> exp.Expr:
+    """`attempt`, which fails where it is NULL for a `value`."""
+    reason = failed(_NO_VALUE.format(wanted.flink()), wanted.spark())
+    return spark(f"COALESCE(@1, IF(@0 IS NULL, NULL, {reason}))", value, attempt)
 
 
 def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
@@ -69,11 +79,6 @@ def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
         digits = type.parameters[0]
         return spark(f"DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss{'.' * bool(digits)}{'S' * digits}')", value)
     return spark("CAST(@0 AS STRING)", value)
-
-
-def failed(reason: str, type: str) -> str:
-    """Returns the text of an expression of Spark type `type` that fails with `reason`, which has no quotes."""
-    return f"CAST(RAISE_ERROR('{reason}') AS {type})"
 
 
 def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
@@ -105,13 +110,12 @@ def _sized(value: exp.Expr, wanted: ScalarType) -> exp.Expr:
 
 def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
     name, plain = given.name, f"CAST(@0 AS {wanted.spark()})"
-    attempt = f"TRY_{plain}" if trying else plain
     if name in TEXT:
-        if wanted.name not in INTEGERS:
-            return spark(attempt, value)
         # Digits after a point are cut, as Flink does; Spark refuses them.
         whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)(?=[.]?[0-9])([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
-        return spark(attempt.replace("@0", f"IF(CONTAINS(@0, '.'), {whole}, @0)"), value)
+        text = f"IF(CONTAINS(@0, '.'), {whole}, @0)" if wanted.name in INTEGERS else "@0"
+        attempt = spark(f"TRY_CAST({text} AS {wanted.spark()})", value)
+        return attempt if trying else _checked(value, attempt, wanted)
     if name == "BOOLEAN":
         return spark(
             plain if wanted.name != "DECIMAL" else f"CAST(CAST(@0 AS INT) AS {wanted.spark()})", value
@@ -123,7 +127,7 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
     if wanted.name == "DECIMAL":
         made = f"TRY_{plain}"
         if name in ("FLOAT", "DOUBLE") and not trying:
-            no_number = failed(f"a CAST of NaN or infinity to {wanted.name}", wanted.spark())
+            no_number = failed("NaN or infinity", wanted.spark())
             made = f"CASE WHEN ISNAN(@0) OR ABS(@0) = DOUBLE('Infinity') THEN {no_number} ELSE {made} END"
         return spark(made, value)
     if name in INTEGERS:
@@ -156,10 +160,7 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
             _check_constant(str(value.this), wanted)
             return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
         made = text_to_time(value, wanted)
-        if trying:
-            return made
-        reason = failed(_NO_VALUE.format(wanted.name), wanted.spark())
-        return spark(f"COALESCE(@1, IF(@0 IS NULL, NULL, {reason}))", value, made)
+        return made if trying else _checked(value, made, wanted)
     if given.name not in ("DATE", *_TIMES):
         return None
     if wanted.name == "DATE" and given.name == "TIMESTAMP":

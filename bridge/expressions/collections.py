@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from bridge.expressions.call import Call, Entries
-from bridge.expressions.casts import failed
+from bridge.expressions.failures import failed
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import ArrayType
@@ -20,7 +20,7 @@ def _only(call: Call) -> exp.Expr:
     type = call.types[0]
     if not isinstance(type, ArrayType):
         raise Refusal("the type of the argument of ELEMENT is not known; CAST it")
-    several = failed("ELEMENT of an array with several elements", type.element.spark())
+    several = failed("several elements", type.element.spark())
     return spark(f"CASE WHEN SIZE(@0) > 1 THEN {several} ELSE TRY_ELEMENT_AT(@0, 1) END", call.arguments[0])
 
 

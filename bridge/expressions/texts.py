@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from bridge.expressions.call import Build, Call, Entries
-from bridge.expressions.casts import failed, to_text
+from bridge.expressions.casts import to_text
+from bridge.expressions.failures import failed
 from bridge.expressions.patterns import regex
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
@@ -189,7 +190,7 @@ ENTRIES: Entries = {
     "ELT": _elt,
     "FROM_BASE64": (
         "COALESCE(MAKE_VALID_UTF8(CAST(TRY_TO_BINARY(@0, 'base64') AS STRING)), IF(@0 IS NULL, NULL, "
-        f"{failed('FROM_BASE64 of a text that is no base64', 'STRING')}))"
+        f"{failed('a text that is no base64', 'STRING')}))"
     ),
     "INSTR": _position,
     "IS_ALPHA": "COALESCE(REGEXP_LIKE(@0, '^\\\\p{L}+$'), FALSE)",

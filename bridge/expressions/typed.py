@@ -9,8 +9,9 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
-from bridge.expressions.arithmetic import arithmetic, negative
+from bridge.expressions.arithmetic import arithmetic, negative, remainder
 from bridge.expressions.casts import cast
+from bridge.expressions.failures import failure, is_lazy, note_failure
 from bridge.expressions.functions import called
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.special import special
@@ -37,14 +38,19 @@ def type_of(node: exp.Expr) -> DataType | None:
 def adapt(node: exp.Expr) -> exp.Expr:
     """Returns `node`, whose children are adapted, as a Spark expression with Flink's value, and its type in `meta`.
 
-    A column has its type already. Raises Refusal, with the node, if Spark has no such expression, or if types are not
-    known that decide.
+    A column has its type already. `failures.failure` says for which rows the result fails. Raises Refusal, with the
+    node, if Spark has no such expression, or if types are not known that decide.
     """
+    operands = (
+        None if is_lazy(node) else [f for o in node.iter_expressions() if (f := failure(o)) is not None]
+    )
+    text = node.meta.get("text")
     try:
         made, type = _adapted(node)
     except Refusal as refusal:
         raise Refusal(str(refusal), refusal.node or node) from None
     made.meta["type"] = type
+    note_failure(made, text, operands)
     return made
 
 
@@ -96,4 +102,6 @@ def _arithmetic(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
             "the types of the operands of this division are not known, and Flink divides integers to an integer while "
             "Spark does not; CAST both operands (to BIGINT, DOUBLE or DECIMAL)"
         )
+    if isinstance(node, exp.Mod):
+        return remainder(node), None
     return node, None

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
 from bridge.errors import DdlError, UnsupportedError
+from bridge.expressions.failures import note_text
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS
 from bridge.expressions.special import CONDITIONS, check_boolean
@@ -68,6 +69,7 @@ def translate(expression: exp.Expr, tree: QueryTree) -> exp.Expr:
     Raises DdlError, with the reason, for what would have another meaning in Spark.
     """
     root = expression
+    note_text(root, qualified=True)
     for node in reversed(list(expression.walk(bfs=False))):
         adapted = _adapted(node, tree)
         if adapted is not node:

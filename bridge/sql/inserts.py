@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bridge.ddl.tokens import Source
+from bridge.enums import BadRecords
 from bridge.expressions.precision import cuts
 from bridge.sql.accumulators import Accumulator, counted_values
 from bridge.sql.analysis import Analysed, Environment
@@ -15,6 +16,7 @@ from bridge.sql.averages import plan_averages
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
+from bridge.sql.failing_rows import leave_out_failing
 from bridge.sql.joined_rows import joined_rows
 from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
@@ -78,10 +80,12 @@ def plan_insert(
     inserts: Sequence[Insert] = (),
     *,
     drops_nulls: bool = False,
+    bad_records: BadRecords = BadRecords.FAIL,
 ) -> InsertPlan:
     """Plans one INSERT; `before` are the plans of those before it, of which it needs the names, and `inserts` are all
     INSERTs of the script. Rows that are at most `lateness_ms` late still count in windows. `drops_nulls` leaves out
-    rows with NULL in a column of the sink that is NOT NULL or in its key.
+    rows with NULL in a column of the sink that is NOT NULL or in its key. Rows for which the query fails are left out
+    unless `bad_records` is `fail`.
 
     Raises DdlError and UnsupportedError with line and column for a query that is not supported or does not fit its
     sink, for a sink that is a source of the same query, and for a sink with a key that has another INSERT, unless each
@@ -104,9 +108,14 @@ def plan_insert(
         )
     tree = env.tree
     result = fit_sink(insert, sink, analysed, tree)
+    tables = [table for table in catalogue.tables() if table.name in env.reads]
+    stop = bad_records is BadRecords.FAIL
+    by_name = {table.name: table for table in tables}
+    failing = leave_out_failing(result.spark, by_name, env.positioned, stop=stop)
+    if analysed.groups is not None:
+        leave_out_failing(analysed.groups.join, by_name, (), stop=stop)
     settle_windows(result.spark, is_closed=relation.is_windowed)
     parts, parts_sql = ((), "") if relation.is_windowed else result_parts(result, analysed)
-    tables = [table for table in catalogue.tables() if table.name in env.reads]
     used = [_used(table, env) for table in tables]
     sources = tuple(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
@@ -180,6 +189,7 @@ def plan_insert(
         plain=None if part else plain_aggregate(result.spark, result.key, accumulators),
         joined=joined_rows(rows, {s.name for s in sources}) if is_joined else None,
         spark_sql=spark_text(rows),
+        failing=failing,
         windows=windows,
         fingerprint=fingerprint(query, tables, used, target, _watermarks(windows)),
     )

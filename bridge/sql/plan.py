@@ -10,10 +10,12 @@ from enum import Enum
 
 from bridge.ddl.tokens import Token
 from bridge.definition import Run
+from bridge.enums import BadRecords
 from bridge.expressions.precision import loses_digits
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
+from bridge.sql.failing_rows import FailingRows
 from bridge.sql.joined_rows import JoinedRows
 from bridge.sql.plain_aggregates import PlainAggregate
 from bridge.sql.statements import Statement
@@ -171,6 +173,8 @@ class InsertPlan:
     those of added rows are merged with the result."""
     spark_sql: str
     """The rows of the result, from tables that have the names of the sources."""
+    failing: tuple[FailingRows, ...]
+    """The rows for which the query fails; they are left out of it unless they stop the run."""
     windows: WindowPlan | None
     """Set if the rows of the result come when their windows close; they are then computed by no other way."""
     fingerprint: str
@@ -220,6 +224,8 @@ class Script:
     """The folder of the script's state, from SET 'bridge.state'."""
     removes_closed: bool = False
     """Whether rows of closed windows are removed from the states, from SET 'bridge.state.closed-windows'."""
+    bad_records: BadRecords = BadRecords.FAIL
+    """What becomes of records and rows that cannot be applied, from SET 'bridge.bad-records'."""
     step_timeout_seconds: float = Run.step_timeout_seconds
     """See `definition.Run`; from SET 'bridge.step-timeout'."""
     warnings: tuple[str, ...] = ()

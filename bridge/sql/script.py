@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.secret import Secret
 from bridge.sql.catalogue import Catalogue
@@ -54,6 +55,7 @@ def load_script(
         explained=tuple(loading.explained),
         state=given.state,
         removes_closed=given.removes_closed,
+        bad_records=given.bad_records,
         step_timeout_seconds=given.step_timeout_seconds,
         warnings=(
             *given.warnings,
@@ -85,7 +87,7 @@ def _loaded(
     statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
     given = settings(statements)
     loading.lateness_ms, loading.idle_timeout_ms = given.lateness_ms, given.idle_timeout_ms
-    loading.drops_nulls = given.drops_nulls
+    loading.drops_nulls, loading.bad_records = given.drops_nulls, given.bad_records
     loading.statements = tuple(s for s in statements if isinstance(s, Insert))
     for statement in statements:
         loading.add(statement)
@@ -135,7 +137,7 @@ class _Loading:
         self.base, self.substitution = base, substitution
         self.catalogue = Catalogue()
         self.lateness_ms = self.idle_timeout_ms = 0
-        self.drops_nulls = False
+        self.drops_nulls, self.bad_records = False, BadRecords.FAIL
         self.statements: tuple[Insert, ...] = ()
         self.inserts: list[InsertPlan] = []
         self.explained: list[InsertPlan | str] = []
@@ -157,6 +159,7 @@ class _Loading:
                     self.lateness_ms,
                     self.statements,
                     drops_nulls=self.drops_nulls,
+                    bad_records=self.bad_records,
                 )
             )
         elif isinstance(statement, Explain):

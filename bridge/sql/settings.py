@@ -9,18 +9,29 @@ from typing import Any
 
 from bridge.ddl.tokens import Source
 from bridge.definition import Run
+from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError
 from bridge.options.kinds import DURATION, STRING, choice, duration_ms
 from bridge.options.model import Option, Support
 from bridge.sql.statements import Insert, SetOption, Statement
 
-__all__ = ["ALLOW_LATENESS", "CLOSED_WINDOWS", "IDLE_TIMEOUT", "KEYS", "NOT_NULL", "Settings", "settings"]
+__all__ = [
+    "ALLOW_LATENESS",
+    "BAD_RECORDS",
+    "CLOSED_WINDOWS",
+    "IDLE_TIMEOUT",
+    "KEYS",
+    "NOT_NULL",
+    "Settings",
+    "settings",
+]
 
 ALLOW_LATENESS = "table.exec.emit.allow-lateness"
 IDLE_TIMEOUT = "table.exec.source.idle-timeout"
 NOT_NULL = "table.exec.sink.not-null-enforcer"
 CLOSED_WINDOWS = "bridge.state.closed-windows"
 STEP_TIMEOUT = "bridge.step-timeout"
+BAD_RECORDS = "bridge.bad-records"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
 _SPARK = "Spark decides it; pass --conf to the command"
@@ -41,6 +52,13 @@ KEYS: tuple[Option[Any], ...] = (
         choice("keep", "remove"),
         "What happens to the state's rows of closed windows; --rebuild needs them.",
         default="keep",
+    ),
+    Option(
+        BAD_RECORDS,
+        choice(BadRecords.FAIL.value, BadRecords.SKIP.value),
+        "What becomes of a record that cannot be decoded, and of a row for which an expression fails (division by "
+        "zero): fail stops the run, skip leaves it out and counts it.",
+        default=BadRecords.FAIL.value,
     ),
     Option(
         STEP_TIMEOUT,
@@ -124,6 +142,8 @@ class Settings:
     """After how long without rows a partition is idle, where its table does not say it; 0 is never."""
     drops_nulls: bool = False
     """Whether rows with NULL in a column of a sink that is NOT NULL, or in its key, are left out."""
+    bad_records: BadRecords = BadRecords.FAIL
+    """What becomes of records and rows that cannot be applied."""
     warnings: tuple[str, ...] = ()
 
 
@@ -161,6 +181,7 @@ def settings(statements: Iterable[Statement]) -> Settings:
         duration_ms(values[STEP_TIMEOUT]) / 1000 if STEP_TIMEOUT in values else Run.step_timeout_seconds,
         duration_ms(values.get(IDLE_TIMEOUT, "0 ms")),
         NOT_NULL in values,
+        BadRecords(values.get(BAD_RECORDS, BadRecords.FAIL.value)),
         tuple(warnings),
     )
 

@@ -113,3 +113,14 @@ def test_what_is_refused(shop: Path, lines: str, message: str) -> None:
 def test_keys_of_transform(shop: Path, key: str, message: str) -> None:
     text = DELTA + SINK + f"transform:\n  - source-table: shop.orders\n    {key}\n"
     assert message in refusal(shop, text)
+
+
+def test_what_becomes_of_bad_records(shop: Path) -> None:
+    transform = "transform:\n  - source-table: shop.orders\n    projection: id, 10 / id AS q\n    filter: 10 / id > 1\n"
+    job = load(shop, with_pipeline("bridge.bad-records: skip") + transform)
+    assert job.script is not None
+    (plan,) = job.script.inserts
+    assert [(failing.columns, failing.stop) for failing in plan.failing] == [
+        ((("source_shop.orders", "id"),), False)
+    ] * len(plan.failing)
+    assert "division by zero in 10 / id" in plan.failing[0].spark_sql

@@ -85,7 +85,7 @@ def test_casts(flink: str, spark: str) -> None:
     plain, trying = table(
         "x STRING", f"c AS CAST(x AS {flink})", f"t AS TRY_CAST((x) AS {flink})"
     ).schema.computed
-    assert plain.spark == f"CAST(`x` AS {spark})"
+    assert f"CAST(`x` AS {spark})" in plain.spark
     assert trying.spark == f"TRY_CAST((`x`) AS {spark})"
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.flink_vectors.corpus import COLUMNS
 from bridge.errors import DdlError
 from bridge.expressions.signatures import FUNCTIONS
 from tests.expressions.known_differences import DIFFERENCES
 from tests.expressions.vectors import Vector, drawn_seed, evaluate, inputs, is_same, spark_text, vectors
+from tests.expressions.vectors import given as values_given
 
 _DRAWN = 300
 _UNORDERED = re.compile("MAP_(KEYS|VALUES|ENTRIES)")
@@ -45,18 +45,13 @@ def _differences(spark: SparkSession, chosen: Sequence[Vector]) -> list[str]:
         for (vector, _), values in zip(accepted, found, strict=True)
         for row, (flink, actual) in enumerate(zip(vector.values, values, strict=True))
         if not _is_same(vector, flink, actual)
-        if not _is_known(vector.expression, given := _inputs(vector.expression, row))
+        if not _is_known(vector.expression, given := values_given(vector.expression, row))
     ]
 
 
 def _is_same(vector: Vector, flink: Any, actual: Any) -> bool:
     ordered = not _UNORDERED.search(vector.expression)
     return is_same(flink, actual, of_float=vector.type.startswith("FLOAT"), ordered=ordered)
-
-
-def _inputs(expression: str, row: int) -> str:
-    names = [n for n in re.findall(r"\bc_(\w+)", expression) if n in COLUMNS]
-    return ", ".join(repr(COLUMNS[n][1][row]) for n in names)
 
 
 def _is_known(expression: str, given: str) -> bool:

@@ -23,20 +23,37 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from sqlglot import exp
 
-from benchmarks.flink_vectors.corpus import columns, documents
+from benchmarks.flink_vectors.corpus import COLUMNS, columns, documents
 from bridge.ddl import parse
 from bridge.ddl.cursor import Cursor
+from bridge.ddl.expressions import spark_text as text_of
 from bridge.ddl.expressions import translate
 from bridge.ddl.tokens import Source
+from bridge.expressions.failures import failure, without_failures
 from bridge.schema import DataType
 
-__all__ = ["TYPES", "Vector", "drawn_seed", "evaluate", "inputs", "is_same", "spark_text", "vectors"]
+__all__ = [
+    "TYPES",
+    "Vector",
+    "drawn_seed",
+    "evaluate",
+    "failure_text",
+    "given",
+    "inputs",
+    "is_same",
+    "spark_text",
+    "vectors",
+]
 
-TYPES: Mapping[str, DataType] = {
-    c.name: c.type
-    for c in parse(f"CREATE TABLE t ({columns()}) WITH ('connector' = 'kafka')", "t.sql").schema.physical
-}
+
+def _types(columns: str) -> Mapping[str, DataType]:
+    ddl = parse(f"CREATE TABLE t ({columns}) WITH ('connector' = 'kafka')", "t.sql")
+    return {c.name: c.type for c in ddl.schema.physical}
+
+
+TYPES: Mapping[str, DataType] = _types(columns())
 _AT_ONCE = 60
 _TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
@@ -87,8 +104,26 @@ def vectors() -> Iterator[Vector]:
 
 def spark_text(expression: str) -> str:
     """The expression in Spark SQL. Raises DdlError where the bridge refuses it."""
+    return text_of(_translated(expression))
+
+
+def failure_text(expression: str, columns: str | None = None) -> tuple[str, str | None]:
+    """The expression without its failures, and why it fails for a row; None if it cannot. `columns` are
+    those of another table."""
+    root = _translated(expression, TYPES if columns is None else _types(columns))
+    fails = failure(root)
+    return text_of(without_failures(root)), None if fails is None else text_of(fails)
+
+
+def given(expression: str, row: int) -> str:
+    """The values of the columns of an expression in a row."""
+    names = [n for n in re.findall(r"\bc_(\w+)", expression) if n in COLUMNS]
+    return ", ".join(repr(COLUMNS[n][1][row]) for n in names)
+
+
+def _translated(expression: str, types: Mapping[str, DataType] | None = None) -> exp.Expr:
     cursor = Cursor(Source(expression, "x.sql"))
-    return translate(cursor, 0, len(cursor.tokens) - 1, "c", TYPES)
+    return translate(cursor, 0, len(cursor.tokens) - 1, "c", TYPES if types is None else types)
 
 
 def inputs(spark: SparkSession) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bridge.enums import BadRecords
 from bridge.options.model import Support
 from bridge.sql.parse import parse_script
 from bridge.sql.settings import KEYS, Settings, settings
@@ -25,6 +26,12 @@ def test_the_bound_of_a_step() -> None:
         assert script.step_timeout_seconds == seconds
     assert load("").step_timeout_seconds == 600.0
     assert "text does not start with a number" in script_refusal("SET 'bridge.step-timeout' = 'long';")
+
+
+def test_what_becomes_of_bad_records() -> None:
+    assert load("").bad_records is BadRecords.FAIL
+    assert load("SET 'bridge.bad-records' = 'skip';").bad_records is BadRecords.SKIP
+    assert "Supported values are [fail, skip]" in script_refusal("SET 'bridge.bad-records' = 'quarantine';")
 
 
 def test_a_key_without_effect_is_a_warning() -> None:

@@ -11,7 +11,12 @@ from bridge.errors import BadRecordError
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.changes.batch_stats import BatchStats
 
-__all__ = ["quarantine_bad_records", "refuse_bad_records"]
+__all__ = ["WAY_OUT", "quarantine_bad_records", "refuse_bad_records"]
+
+WAY_OUT = (
+    "set `ingest: {{bad-records: quarantine}}` in the pipeline file of {!r} to continue and quarantine such records, "
+    "or `{{bad-records: skip}}` to count them only"
+)
 
 
 def refuse_bad_records(definition: Definition, stats: BatchStats) -> None:
@@ -24,8 +29,7 @@ def refuse_bad_records(definition: Definition, stats: BatchStats) -> None:
     more = f" (and {stats.bad - 1} more in this batch)" if stats.bad > 1 else ""
     raise BadRecordError(
         f"{stats.first_bad}{more}. Nothing of this batch was written. Correct the producer and have the key sent "
-        f"again, or set `ingest: {{bad-records: quarantine}}` in the pipeline file of {definition.name!r} to continue "
-        "and quarantine such records, or `{bad-records: skip}` to count them only"
+        f"again, or {WAY_OUT.format(definition.name)}"
     )
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -20,7 +17,6 @@ from bridge.columns import KIND, col, spark_type
 from bridge.definition import MergeSettings
 from bridge.delta.append import append_batch
 from bridge.delta.appended_files import has_no_files
-from bridge.delta.change_feed import feed_errors
 from bridge.delta.changes_in_driver import collect_changes
 from bridge.delta.column_owners import open_shared_table
 from bridge.delta.delta_errors import table_errors
@@ -30,15 +26,15 @@ from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table, claim, create_table, described, exists, open_table
-from bridge.errors import REPUBLISH, DefinitionError, GapError, TableError
+from bridge.errors import DefinitionError, TableError
 from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
-from bridge.pipelines.runtime.spark_errors import data_reason
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.double_keys import checked_upserts
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
+from bridge.pipelines.scripts.failing_rows import left_out, source_errors
 from bridge.pipelines.scripts.few_rows import planned_once
 from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
@@ -52,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "open_result"]
 
-_RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
 """The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""
 
@@ -112,7 +107,7 @@ class Result:
                 f"INSERT {self.name}: rows of {self.table} were only ever appended, so they cannot be computed again "
                 "in place; remove that table, or write the rows to another one"
             )
-        with _source_errors(self.name, ranges):
+        with source_errors(self.table.spark, self.name, self.plan, ranges):
             closing = self._closing(sources, ranges, is_whole=not len(since))
             if is_same and not (closing and closing.has_advanced):
                 self._keep_progress(sources)
@@ -123,6 +118,7 @@ class Result:
                 self.table.spark, self.plan, self.table, ranges, method, windows, is_new=is_new
             )
             try:
+                bad = left_out(self.table.spark, self.plan, ranges)
                 merged = self._commit(refresh, sources, closing)
             finally:
                 for frame in refresh.persisted:
@@ -135,6 +131,7 @@ class Result:
             inserted=merged.inserted,
             updated=merged.updated,
             deleted=merged.deleted,
+            bad_records=bad,
             engine=method.value,
             watermark_ms=closing.progress.watermark_ms if closing else None,
             warning=closing.warning if closing else None,
@@ -275,21 +272,3 @@ def _source_ids(progress: IngestProgress) -> dict[str, str]:
 def _event_times(progress: IngestProgress | None) -> EventTimeProgress:
     text = progress.topic_ids.get(_EVENT_TIMES) if progress is not None else None
     return EventTimeProgress.from_json(text) if text else EventTimeProgress()
-
-
-@contextmanager
-def _source_errors(name: str, ranges: Mapping[str, SourceRange]) -> Iterator[None]:
-    """Raise GapError with the way out of a script where versions of a source are gone."""
-    changed = [source for source in ranges.values() if source.has_commits]
-    tables = " and ".join(str(source.table) for source in changed)
-    first, last = (min((s.first for s in changed), default=0), max((s.last for s in changed), default=0))
-    try:
-        with feed_errors(tables, first, last):
-            yield
-    except GapError as gap:
-        raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
-    except (PySparkException, Py4JJavaError) as error:  # of two stages that fail at once py4j raises its own
-        raised = data_reason(error)  # also that of a window for a row without a time
-        if raised is None:
-            raise
-        raise TableError(f"INSERT {name}: {raised}") from error

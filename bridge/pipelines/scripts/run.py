@@ -19,9 +19,10 @@ from bridge.definition import Definition
 from bridge.delta.file_removal import remove_files_before
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table
-from bridge.errors import TableError
+from bridge.errors import BadRecordError, TableError
 from bridge.kafka.topic_creation import prepare_topics
 from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.pipelines.changes.bad_records import WAY_OUT
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
@@ -174,6 +175,9 @@ class _Run:
     def _ingest(self, name: str, definition: Definition) -> bool:
         try:
             summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
+        except BadRecordError as error:
+            way_out = "SET 'bridge.bad-records' = 'skip' to count such records only"
+            raise BadRecordError(str(error).replace(WAY_OUT.format(definition.name), way_out)) from error
         except TableError as error:
             if any(column.name in str(error) for column in POSITION_COLUMNS):
                 raise TableError(

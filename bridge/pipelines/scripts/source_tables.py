@@ -100,6 +100,14 @@ class SourceRange:
         changes = self.changes(spark).where(col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
         return changes.select(*map(col, self.table.columns))
 
+    def new_rows(self, spark: SparkSession) -> DataFrame:
+        """The rows that the range added or updated, as they are now; all rows if it begins with the table."""
+        found = self._appended(spark) if self.is_part else self._whole(spark)
+        if found is not None:
+            return found
+        changes = self.changes(spark).where(~retracts())
+        return changes.select(*map(col, self.table.columns))
+
     def newest_times(self, spark: SparkSession, column: str) -> DataFrame:
         """The newest time of a column among the rows that the range added or updated: `topic`, `partition` (a Delta
         table has one) and `newest`, in epoch milliseconds, null where all times are. For ranges with commits."""

@@ -59,7 +59,8 @@ class ScriptState:
         if any(self._needs_positions(plan, table) for plan in self.script.inserts):
             columns = (*topic.schema.columns, *POSITION_COLUMNS)
             topic = replace(topic, schema=replace(topic.schema, columns=columns))
-        return self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
+        found = self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
+        return replace(found, bad_records=self.script.bad_records)
 
     def _needs_positions(self, plan: InsertPlan, table: Table) -> bool:
         """Whether an INSERT asks for the position of a row's record, or for its partition: for the watermark."""

@@ -1,0 +1,178 @@
+"""Rows for which an INSERT fails: a run stops and names them, or leaves them out as long as they fail."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.errors import BadRecordError
+from bridge.metrics import BatchReport
+from bridge.pipelines.scripts.run import run_script
+from bridge.sql import load_script
+
+_SOURCES = """
+CREATE TABLE t (id INT, a INT, b INT, s STRING, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'delta', 'path' = 't');
+CREATE TABLE u (id INT, c INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'u');
+CREATE TABLE e (id INT, a INT, b INT, s STRING) WITH ('connector' = 'delta', 'path' = 't');
+CREATE VIEW v AS SELECT id, a / b AS q, CAST(s AS INT) AS n FROM t;
+"""
+_INSERTS = {
+    "projected": ("id INT, q INT", "id", "SELECT id, a / b FROM t"),
+    "filtered": ("id INT", "id", "SELECT id FROM t WHERE a / b > 0"),
+    "viewed": ("id INT, q INT", "id", "SELECT id, q FROM v WHERE id > 0"),
+    "summed": ("g INT, n INT", "g", "SELECT a, SUM(a / b) FROM t GROUP BY a"),
+    "grouped": ("g INT, n BIGINT", "g", "SELECT a / b, COUNT(*) FROM t GROUP BY a / b"),
+    "averaged": ("g INT, n INT", "g", "SELECT a, AVG(a / b) FROM v2 GROUP BY a"),
+    "joined": ("id INT, k INT", "id, k", "SELECT t.id, u.id FROM t JOIN u ON t.a / t.b = u.id"),
+    "outer": ("id INT, k INT", "id, k", "SELECT t.id, u.id FROM t LEFT JOIN u ON t.a / t.b = u.id"),
+    "ranked": (
+        "id INT, n BIGINT",
+        "id",
+        "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY a / b ORDER BY id) AS n FROM t) WHERE n <= 1",
+    ),
+    "united": (
+        "id INT, q INT",
+        "id",
+        "SELECT id, SUM(q) FROM (SELECT id, a / b AS q FROM t UNION ALL SELECT id, c FROM u) AS x GROUP BY id",
+    ),
+}
+_SPARK = {
+    "projected": "SELECT id, a DIV b FROM good",
+    "filtered": "SELECT id FROM good WHERE a DIV b > 0",
+    "viewed": "SELECT id, a DIV b FROM good",
+    "summed": "SELECT a, SUM(a DIV b) FROM good GROUP BY a",
+    "grouped": "SELECT a DIV b, COUNT(*) FROM good GROUP BY a DIV b",
+    "averaged": "SELECT a, SUM(a DIV b) DIV COUNT(a DIV b) FROM good GROUP BY a",
+    "joined": "SELECT good.id, u.id FROM good JOIN u ON good.a DIV b = u.id",
+    "outer": "SELECT good.id, u.id FROM good LEFT JOIN u ON good.a DIV b = u.id",
+    "ranked": (
+        "SELECT id, n FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY a DIV b ORDER BY id) AS n FROM good) "
+        "WHERE n = 1"
+    ),
+    "united": "SELECT id, SUM(q) FROM (SELECT id, a DIV b AS q FROM good UNION ALL SELECT id, c FROM u) GROUP BY id",
+}
+
+
+def _create(spark: SparkSession, lake: Path, *rows: str) -> None:
+    for name, columns in (("t", "id INT, a INT, b INT, s STRING"), ("u", "id INT, c INT")):
+        spark.sql(
+            f"CREATE TABLE delta.`{lake}/{name}` ({columns}) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+    spark.sql(f"INSERT INTO delta.`{lake}/u` VALUES (1, 10), (2, 20)")
+    spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES {', '.join(rows)}")
+
+
+def _script(names: list[str], mode: str) -> str:
+    sinks = "".join(
+        f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}) NOT ENFORCED) "
+        f"WITH ('connector' = 'delta', 'path' = '{name}');\nINSERT INTO {name} {query};\n"
+        for name in names
+        for columns, key, query in [_INSERTS[name]]
+    )
+    view = "CREATE VIEW v2 AS SELECT id, a, b FROM t;\n"
+    return f"SET 'bridge.bad-records' = '{mode}';\n{_SOURCES}{view}{sinks}"
+
+
+def _run(spark: SparkSession, lake: Path, text: str) -> dict[str, BatchReport]:
+    reports: list[BatchReport] = []
+    run_script(spark, load_script(lake / "failing.sql", text=text), listener=reports.append)
+    return {report.pipeline.removeprefix("failing."): report for report in reports}
+
+
+def _rows(spark: SparkSession, lake: Path, name: str) -> list[str]:
+    return sorted(map(str, spark.read.format("delta").load(f"{lake}/{name}").collect()))
+
+
+def _expected(spark: SparkSession, lake: Path, name: str) -> list[str]:
+    spark.read.format("delta").load(f"{lake}/t").where("b <> 0").createOrReplaceTempView("good")
+    spark.read.format("delta").load(f"{lake}/u").createOrReplaceTempView("u")
+    columns = [c.strip().split()[0] for c in _INSERTS[name][0].split(",")]
+    return sorted(map(str, spark.sql(_SPARK[name]).toDF(*columns).collect()))
+
+
+def _follows(spark: SparkSession, lake: Path, names: list[str], count: int) -> None:
+    """Rows get bad and good again in `count` steps; each result is that of the good rows, however it is computed."""
+    _create(spark, lake, "(1, 4, 2, 'x')", "(2, 4, 4, 'x')", "(3, 4, 0, 'x')", "(4, 6, 3, 'x')")
+    text, table = _script(names, "skip"), f"delta.`{lake}/t`"
+    steps = [
+        ("", 1),
+        (f"UPDATE {table} SET b = IF(id = 3, 1, 0) WHERE id IN (1, 3)", 1),
+        (f"DELETE FROM {table} WHERE id = 1", 0),
+        (f"INSERT INTO {table} VALUES (5, 4, 0, 'x'), (6, 8, 2, 'x')", 1),
+    ]
+    for change, bad in steps[:count]:
+        if change:
+            spark.sql(change)
+        reports = _run(spark, lake, text)
+        for name in names:
+            assert _rows(spark, lake, name) == _expected(spark, lake, name), (name, change)
+            assert reports[name].bad_records == bad, (name, change)
+
+
+def test_rows_are_left_out_as_long_as_they_fail(spark: SparkSession, lake: Path) -> None:
+    _follows(spark, lake, ["summed"], 2)
+
+
+@pytest.mark.slow
+def test_rows_are_left_out_of_all_queries_as_long_as_they_fail(spark: SparkSession, lake: Path) -> None:
+    _follows(spark, lake, list(_INSERTS), 4)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT id, a / b FROM t", "division by zero in a / b"),
+        ("SELECT id, 1 FROM v WHERE 100 / n > 0", "a value that is no INT in CAST(s AS INT)"),
+        ("SELECT a, COUNT(*) FILTER (WHERE a % b = 0) FROM t GROUP BY a", "division by zero in a % b"),
+    ],
+)
+def test_a_run_stops_and_names_the_row(spark: SparkSession, lake: Path, query: str, reason: str) -> None:
+    _create(spark, lake, "(1, 4, 2, '5')", "(7, 4, 0, 'secret')")
+    sink = "CREATE TABLE o (x INT, y BIGINT, PRIMARY KEY (x) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'o')"
+    with pytest.raises(BadRecordError) as stopped:
+        _run(spark, lake, f"{_SOURCES}{sink};\nINSERT INTO o {query};\n")
+    message = str(stopped.value)
+    assert re.match(
+        rf"INSERT failing\.o: delta .*/t, row \(id: 7\): {re.escape(reason)}\. Nothing of this", message
+    )
+    assert "SET 'bridge.bad-records' = 'skip'" in message
+    assert "secret" not in message
+
+
+def test_what_is_not_read_or_not_taken_does_not_fail(spark: SparkSession, lake: Path) -> None:
+    _create(spark, lake, "(1, 4, 2, '5')", "(7, 4, 0, 'x')")
+    _run(
+        spark,
+        lake,
+        f"{_SOURCES}CREATE TABLE o (x INT, y INT, PRIMARY KEY (x) NOT ENFORCED) WITH ('connector' = 'delta', "
+        "'path' = 'o');\nINSERT INTO o SELECT id, CASE WHEN b <> 0 THEN a / b END FROM (SELECT id, a, b, 1 / b AS z "
+        "FROM t) WHERE b = 0 OR 1 / b = 0;\n",
+    )
+    assert _rows(spark, lake, "o") == ["Row(x=1, y=2)", "Row(x=7, y=None)"]
+
+
+def test_added_rows_that_fail_are_left_out(spark: SparkSession, lake: Path) -> None:
+    """Neither of the two ways of a table that only gets rows computes rows before again."""
+    _create(spark, lake, "(1, 4, 2, 'x')", "(2, 4, 0, 'x')")
+    text = (
+        f"SET 'bridge.bad-records' = 'skip';\n{_SOURCES}"
+        "CREATE TABLE added (id INT, q INT) WITH ('connector' = 'delta', 'path' = 'added');\n"
+        "CREATE TABLE merged (a INT, n BIGINT, q INT, PRIMARY KEY (a) NOT ENFORCED) "
+        "WITH ('connector' = 'delta', 'path' = 'merged');\n"
+        "INSERT INTO added SELECT id, a / b FROM e;\n"
+        "INSERT INTO merged SELECT a, COUNT(*), SUM(a / b) FROM e GROUP BY a;\n"
+    )
+    _run(spark, lake, text)
+    spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES (3, 4, 1, 'x'), (4, 4, 0, 'x'), (5, 5, 0, 'x')")
+    reports = _run(spark, lake, text)
+    assert {n: (r.engine, r.bad_records) for n, r in reports.items()} == {
+        "added": ("the added rows", 2),
+        "merged": ("the groups of the added rows", 2),
+    }
+    assert _rows(spark, lake, "added") == ["Row(id=1, q=2)", "Row(id=3, q=4)"]
+    assert _rows(spark, lake, "merged") == ["Row(a=4, n=2, q=6)"]
