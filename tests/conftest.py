@@ -148,14 +148,23 @@ def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
 
 
 SLOW = Path(__file__).parent / "slow_tests.txt"
+UNMATCHED = pytest.StashKey[set[str]]()
+"""The lines of `slow_tests.txt` that name no test of the files that were collected."""
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of `slow_tests.txt` as slow, before pytest chooses by marks."""
-    root = Path(__file__).parents[1]
+    tests = Path(__file__).parent
     listed = {line for line in SLOW.read_text().splitlines() if line and not line.startswith("#")}
+    files, found = set(), set()
     for item in items:
-        whole = f"{item.path.relative_to(root / 'tests')}::{item.name}"
-        if listed & {whole, whole.partition("[")[0]}:
+        file = str(item.path.relative_to(tests))
+        names = {f"{file}::{item.name}", f"{file}::{item.name.partition('[')[0]}"} & listed
+        if names:
             item.add_marker(pytest.mark.slow)
+        files.add(file)
+        found |= names
+    collected = {line for line in listed if line.partition("::")[0] in files}
+    gone = {line for line in listed if not (tests / line.partition("::")[0]).exists()}
+    config.stash[UNMATCHED] = (collected | gone) - found
