@@ -22,8 +22,11 @@ from bridge import jars
 __all__ = ["Flink", "fetch", "found", "log_settings"]
 
 VERSION = "2.0.2"
+AVRO = "2.0.0"
+"""The newest release of Flink 2.0's avro format that Maven's mirrors have."""
 _CONNECTORS = (
     "org.apache.flink:flink-sql-connector-kafka:4.0.1-2.0",
+    f"org.apache.flink:flink-sql-avro:{AVRO}",
     "org.apache.paimon:paimon-flink-2.0:2.0.0",
     "org.apache.flink:flink-shaded-hadoop-2-uber:2.8.3-10.0",
 )
