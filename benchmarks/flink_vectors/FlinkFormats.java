@@ -1,6 +1,7 @@
 import java.io.BufferedWriter;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -94,21 +95,26 @@ public class FlinkFormats {
             ObjectIdentifier.of("c", "d", "t"), new ResolvedCatalogTable(table, ResolvedSchema.of(columns)), Map.of(),
             new Configuration(), LOADER, false);
         String format = (String) asked.get("format");
-        List<?> documents = (List<?>) asked.get("documents");
-        if (!documents.isEmpty()) {
-            DeserializationFormatFactory factory = FactoryUtil.discoverFactory(LOADER, DeserializationFormatFactory.class, format);
-            // Each document gets a decoder of its own: what one leaves in the buffer of avro's would be read with the next.
-            Supplier<DeserializationSchema<RowData>> schemas = () -> (DeserializationSchema<RowData>)
-                factory.createDecodingFormat(context, options).createRuntimeDecoder(ScanRuntimeProviderContext.INSTANCE, type);
-            result.put("decoded", documents.stream().map(d -> decoded(schemas.get(), (String) d, row)).toList());
-        }
+        List<Object> documents = new ArrayList<>((List<?>) asked.get("documents"));
         List<?> rows = (List<?>) asked.get("rows");
         if (!rows.isEmpty()) {
             SerializationFormatFactory factory = FactoryUtil.discoverFactory(LOADER, SerializationFormatFactory.class, format);
-            SerializationSchema<RowData> schema = (SerializationSchema<RowData>)
+            // An encoder for each row: avro's JSON begins with a line break for all but the first row of an encoder.
+            Supplier<SerializationSchema<RowData>> schemas = () -> (SerializationSchema<RowData>)
                 factory.createEncodingFormat(context, options).createRuntimeEncoder(new SinkRuntimeProviderContext(false), type);
-            schema.open(writing());
-            result.put("encoded", rows.stream().map(r -> encoded(schema, (List<?>) r, row)).toList());
+            List<Object> written = rows.stream().map(r -> encoded(schemas.get(), (List<?>) r, row)).toList();
+            result.put("encoded", written);
+            if (Boolean.TRUE.equals(asked.get("read_back"))) {
+                written.stream().filter(document -> document instanceof String).forEach(documents::add);
+            }
+        }
+        result.put("documents", documents);
+        if (!documents.isEmpty()) {
+            DeserializationFormatFactory factory = FactoryUtil.discoverFactory(LOADER, DeserializationFormatFactory.class, format);
+            // A decoder for each document: what one leaves in the buffer of avro's would be read with the next.
+            Supplier<DeserializationSchema<RowData>> schemas = () -> (DeserializationSchema<RowData>)
+                factory.createDecodingFormat(context, options).createRuntimeDecoder(ScanRuntimeProviderContext.INSTANCE, type);
+            result.put("decoded", documents.stream().map(d -> decoded(schemas.get(), (String) d, row)).toList());
         }
     }
 
@@ -134,6 +140,7 @@ public class FlinkFormats {
 
     private static Object encoded(SerializationSchema<RowData> schema, List<?> given, LogicalType type) {
         try {
+            schema.open(writing());
             GenericRowData row = (GenericRowData) internal(given.get(1), type);
             for (RowKind kind : RowKind.values()) {
                 if (kind.shortString().equals(given.get(0))) {
@@ -155,7 +162,7 @@ public class FlinkFormats {
         switch (type.getTypeRoot()) {
             case CHAR:
             case VARCHAR:
-                return value.toString();
+                return new String(((StringData) value).toBytes(), StandardCharsets.UTF_8);
             case BINARY:
             case VARBINARY:
                 return Map.of("bytes", Base64.getEncoder().encodeToString((byte[]) value));

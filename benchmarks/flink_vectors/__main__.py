@@ -89,28 +89,29 @@ def _ask_formats(peer: flink.Flink) -> int:
 
 
 def _run(peer: flink.Flink, runner: str, place: Path, files: list[Path]) -> int:
-    return subprocess.run(peer.program(Path(__file__).with_name(runner), place, files), check=False).returncode
+    return subprocess.run(
+        peer.program(Path(__file__).with_name(runner), place, files), check=False
+    ).returncode
 
 
 def _lines(case: Case, result: Mapping[str, Any]) -> Iterator[Any]:
     if "refused" in result:
         raise ValueError(f"Flink refuses {case.format} with {case.options}: {result['refused']}")
     yield {"format": case.format, "options": case.options, "columns": case.columns}
-    for document, rows in zip(case.documents, result.get("decoded", ()), strict=True):
+    for document, rows in zip(result["documents"], result.get("decoded", ()), strict=True):
         yield {"decode": _shown(document), "rows": rows}
     for row, document in zip(case.rows, result.get("encoded", ()), strict=True):
-        written = _shown(base64.b64decode(document)) if isinstance(document, str) else document
-        yield {"encode": row, "document": written}
+        yield {"encode": row, "document": _shown(document)}
 
 
-def _shown(document: bytes | None) -> Any:
-    """A document as text, where it is one."""
-    if document is None:
-        return None
+def _shown(document: Any) -> Any:
+    """A document, given in base64, as text where it is one; what is none, as it is."""
+    if not isinstance(document, str):
+        return document
     try:
-        return document.decode()
+        return base64.b64decode(document).decode()
     except UnicodeDecodeError:
-        return {"bytes": base64.b64encode(document).decode()}
+        return {"bytes": document}
 
 
 if __name__ == "__main__":

@@ -27,12 +27,21 @@ class Case:
     options: Mapping[str, str]
     documents: Sequence[bytes | None] = ()
     rows: Sequence[Row] = ()
+    read_back: bool = False
+    """Whether the documents that Flink writes are read, too."""
 
     def asked(self) -> dict[str, Any]:
         """The case as FlinkFormats takes it, and as the data of the tests have it."""
         documents = [None if d is None else base64.b64encode(d).decode() for d in self.documents]
         rows = [[kind, {"row": row}] for kind, row in self.rows]
-        return {"format": self.format, "options": self.options, "columns": self.columns, "documents": documents, "rows": rows}
+        return {
+            "format": self.format,
+            "options": self.options,
+            "columns": self.columns,
+            "documents": documents,
+            "rows": rows,
+            "read_back": self.read_back,
+        }
 
 
 _DAY = 86_400_000_000_000
@@ -51,13 +60,59 @@ def _binaries(*values: bytes) -> list[Any]:
 def _moments(digits: int) -> list[Any]:
     """Times with up to so many digits after the point."""
     step = 10 ** (9 - digits)
-    exact = [0, step, -step, 1_700_000_000_123_456_000, 1_709_164_800_000_000_000, -1_000_000_000, 1_100_000_000, _LAST, _FIRST]
+    exact = [
+        0,
+        step,
+        -step,
+        1_700_000_000_123_456_000,
+        1_709_164_800_000_000_000,
+        -1_000_000_000,
+        1_100_000_000,
+        _LAST,
+        _FIRST,
+    ]
     return [{"ns": value // step * step} for value in exact]
 
 
-_FLOATS = ("0.0", "-0.0", "1.5", "0.1", "1.0E10", "1.0E-5", "123456.79", "1.0E7", "9999999.0", "NaN", "Infinity", "-Infinity", "1.4E-45", "3.4028235E38")
+_FLOATS = (
+    "0.0",
+    "-0.0",
+    "1.5",
+    "0.1",
+    "1.0E10",
+    "1.0E-5",
+    "123456.79",
+    "1.0E7",
+    "9999999.0",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1.4E-45",
+    "3.4028235E38",
+)
 _DOUBLES = (*_FLOATS[:12], "4.9E-324", "1.7976931348623157E308", "100.0", "1.0E-3", "12345678901234.5")
-_TEXTS = ["", "a", " a b ", 'q"uo\\te', "x,y;z", "ä日😀", "line\nbreak\r\t", "null", "NULL", "~", "#c", "\u0000\u0001\u001f\u007f\u2028", "a" * 30, "'", "/", "true", "1", "{}", "<&>", "\\N"]
+_TEXTS = [
+    "",
+    "a",
+    " a b ",
+    'q"uo\\te',
+    "x,y;z",
+    "ä日😀",
+    "line\nbreak\r\t",
+    "null",
+    "NULL",
+    "~",
+    "#c",
+    "\u0000\u0001\u001f\u007f\u2028",
+    "a" * 30,
+    "'",
+    "/",
+    "true",
+    "1",
+    "{}",
+    "<&>",
+    "\\N",
+]
 # A type, and values at its limits.
 # fmt: off
 TYPES: dict[str, tuple[str, list[Any]]] = {
@@ -86,6 +141,7 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
     "lz3": ("TIMESTAMP_LTZ(3)", _moments(3)),
     "lz6": ("TIMESTAMP_LTZ(6)", _moments(6)),
     "ints": ("ARRAY<INT>", [{"array": v} for v in ([], [1], [1, None, -1], [None], [2**31 - 1], [1, 2, 3], [0], [7, 7])]),
+    "sums": ("ARRAY<DECIMAL(10, 2)>", [{"array": [None if v is None else {"decimal": v} for v in values]} for values in ([], ["1.50"], ["100.00", None], ["0.00"], ["-1.05", "99999999.99"], ["10.00"], ["0.01"], ["1234.56"])]),
     "texts": ("ARRAY<STRING>", [{"array": v} for v in ([], [""], ["a", None], ["x;y", "x,y"], ['"'], ["a", "b"], ["~"], [" a "])]),
     "pair": ("ROW<a INT, b STRING>", [{"row": v} for v in ({}, {"a": 1}, {"b": "x"}, {"a": 1, "b": "x;y"}, {"a": 1, "b": ""}, {"b": '"'}, {"a": -1, "b": "~"}, {"a": 2**31 - 1, "b": "日"})]),
     "map": ("MAP<STRING, INT>", [{"map": v} for v in ([], [["a", 1]], [["a", None]], [["", 1]], [["a", 1], ["b", 2]], [['"', 1]], [["日", -1]], [["b", 1], ["a", 2]])]),
@@ -98,9 +154,12 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
 _EXACT = ("tiny", "small", "i", "big")
 _DECIMALS = ("money", "long", "whole", "part")
 _TIMES = ("ts0", "ts3", "ts6", "lz0", "lz3", "lz6")
-_OF_CHANGES = ("flag", "i", "d", "money", "s", "y", "day", "ts3", "lz6", "ints", "map", "nested")
-_LISTS = ("ints", "texts", "pair")
+_OF_CHANGES = ("flag", "i", "d", "money", "long", "s", "y", "day", "ts3", "lz6", "ints", "map", "nested")
+_LISTS = ("ints", "sums", "texts", "pair")
 _DEEP = ("map", "bag", "nested")
+_BYTES = ("y", "y2", "vy2")
+_PLAIN = tuple(name for name in TYPES if name not in (*_BYTES, *_LISTS, *_DEEP))
+"""Columns that the bridge also reads and writes without Spark."""
 
 
 def _columns(*left_out: str, only: Sequence[str] = tuple(TYPES)) -> dict[str, str]:
@@ -113,21 +172,166 @@ def _rows(columns: Mapping[str, str], *, kinds: Sequence[str] = ("+I",)) -> list
 
 
 _TOKENS = (
-    *("null", "true", "false", '"true"', '"FALSE"', '" true "', '"t"', "0", "1", "-1", "1.0", "1.5", "-1.9", "1e2", "1E-1", '"1"', '" 1 "'),
-    *('""', '" "', '"x"', "{}", "[]", "[1]", "[null]", '{"a":1}', '"1.5"', '"1e2"', '"+1"', "-0", "-0.0", '"-0"', '"1."', '".5"', "1e400"),
-    *('"NaN"', '"Infinity"', '"null"', '"0x1"', '"1d"', '"1f"', '"1_0"', '"\u0661"', '"1\\u0000"', '"\\ud83d\\ude00"', '"\\ud83d"', "12345678901234567890"),
+    *(
+        "null",
+        "true",
+        "false",
+        '"true"',
+        '"FALSE"',
+        '" true "',
+        '"t"',
+        "0",
+        "1",
+        "-1",
+        "1.0",
+        "1.5",
+        "-1.9",
+        "1e2",
+        "1E-1",
+        '"1"',
+        '" 1 "',
+    ),
+    *(
+        '""',
+        '" "',
+        '"x"',
+        "{}",
+        "[]",
+        "[1]",
+        "[null]",
+        '{"a":1}',
+        '"1.5"',
+        '"1e2"',
+        '"+1"',
+        "-0",
+        "-0.0",
+        '"-0"',
+        '"1."',
+        '".5"',
+        "1e400",
+    ),
+    *(
+        '"NaN"',
+        '"Infinity"',
+        '"null"',
+        '"0x1"',
+        '"1d"',
+        '"1f"',
+        '"1_0"',
+        '"\u0661"',
+        '"1\\u0000"',
+        '"\\ud83d\\ude00"',
+        '"\\ud83d"',
+        "12345678901234567890",
+    ),
     *("NaN", "01", "+1", ".5", "1.", "'x'", "nul", "1 2", '"a\nb"'),
 )
 """Spellings that each type is given; the last ones are no JSON."""
 
-_OF_NUMBERS = ("127", "128", "-129", "32768", "2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "-9223372036854775809", '"2147483648"', "2147483647.9", "1e10", "9007199254740993", "1.00", "3.4028236e38", "3.5e38", "0.1", "1e-400", "123456789.123456789")
-_OF_DECIMALS = ("99999999.99", "99999999.994", "99999999.995", "100000000", "0.005", "0.015", "-0.005", "0.0005", "0.9995", "9" * 38, "9" * 39, '"0.005"', "1e-30", "1e37", '"1E2"', "0.1234567890123456789", "1.000000000000000001")
-_OF_BYTES = ('"YQ=="', '"YQ"', '"YWI="', '"Y Q=="', '"YQ==\\n"', '"-_8="', '"+/8="', '"YQ=="x', '"!!!!"', '"YWJj"', '"YWJjZA=="', '"YQ==="')
-_DAYS = ("2024-02-29", "2023-02-29", "2024-2-9", "0001-01-01", "9999-12-31", "10000-01-01", "+10000-01-01", "-0001-01-01", "0000-01-01", "2024-02-29 00:00:00", "20240229", " 2024-02-29", "2024-02-30", "2024-13-01", "1582-10-10", "2024-02-29T00:00:00", "2024-02-29Z")
+_OF_NUMBERS = (
+    "127",
+    "128",
+    "-129",
+    "32768",
+    "2147483647",
+    "2147483648",
+    "-2147483649",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775809",
+    '"2147483648"',
+    "2147483647.9",
+    "1e10",
+    "9007199254740993",
+    "1.00",
+    "3.4028236e38",
+    "3.5e38",
+    "0.1",
+    "1e-400",
+    "123456789.123456789",
+)
+_OF_DECIMALS = (
+    "99999999.99",
+    "99999999.994",
+    "99999999.995",
+    "100000000",
+    "0.005",
+    "0.015",
+    "-0.005",
+    "0.0005",
+    "0.9995",
+    "9" * 38,
+    "9" * 39,
+    '"0.005"',
+    "1e-30",
+    "1e37",
+    '"1E2"',
+    "0.1234567890123456789",
+    "1.000000000000000001",
+)
+_OF_BYTES = (
+    '"YQ=="',
+    '"YQ"',
+    '"YWI="',
+    '"Y Q=="',
+    '"YQ==\\n"',
+    '"-_8="',
+    '"+/8="',
+    '"YQ=="x',
+    '"!!!!"',
+    '"YWJj"',
+    '"YWJjZA=="',
+    '"YQ==="',
+)
+_DAYS = (
+    "2024-02-29",
+    "2023-02-29",
+    "2024-2-9",
+    "0001-01-01",
+    "9999-12-31",
+    "10000-01-01",
+    "+10000-01-01",
+    "-0001-01-01",
+    "0000-01-01",
+    "2024-02-29 00:00:00",
+    "20240229",
+    " 2024-02-29",
+    "2024-02-30",
+    "2024-13-01",
+    "1582-10-10",
+    "2024-02-29T00:00:00",
+    "2024-02-29Z",
+)
 _CLOCKS = (
-    *("2024-02-29 12:34:56", "2024-02-29T12:34:56", "2024-02-29 12:34:56.1", "2024-02-29 12:34:56.123456", "2024-02-29 12:34:56.123456789", "2024-02-29T12:34:56.123456789"),
-    *("1969-12-31 23:59:59.999999999", "2024-02-29 12:34:56.1234567891", "2024-02-29 12:34:56.", "2024-02-29T12:34", "2024-02-29 12:34", "2024-02-29 24:00:00", "2024-02-29 12:34:60", "2023-02-29 12:34:56"),
-    *("0001-01-01 00:00:00", "9999-12-31 23:59:59.999", "+10000-01-01 00:00:00", "-0001-01-01 00:00:00", " 2024-02-29 12:34:56", "2024-02-29 1:02:03", "2024-02-29", "1700000000", "2024-02-29 12:34:56,5"),
+    *(
+        "2024-02-29 12:34:56",
+        "2024-02-29T12:34:56",
+        "2024-02-29 12:34:56.1",
+        "2024-02-29 12:34:56.123456",
+        "2024-02-29 12:34:56.123456789",
+        "2024-02-29T12:34:56.123456789",
+    ),
+    *(
+        "1969-12-31 23:59:59.999999999",
+        "2024-02-29 12:34:56.1234567891",
+        "2024-02-29 12:34:56.",
+        "2024-02-29T12:34",
+        "2024-02-29 12:34",
+        "2024-02-29 24:00:00",
+        "2024-02-29 12:34:60",
+        "2023-02-29 12:34:56",
+    ),
+    *(
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59.999",
+        "+10000-01-01 00:00:00",
+        "-0001-01-01 00:00:00",
+        " 2024-02-29 12:34:56",
+        "2024-02-29 1:02:03",
+        "2024-02-29",
+        "1700000000",
+        "2024-02-29 12:34:56,5",
+    ),
 )
 _ZONES = ("", "Z", "z", "+01:00", " UTC")
 
@@ -142,7 +346,7 @@ def _tokens(name: str) -> Sequence[str]:
         return (*_TOKENS, *_OF_NUMBERS)
     if name in _DECIMALS:
         return (*_TOKENS, *_OF_DECIMALS)
-    if name in ("y", "y2", "vy2"):
+    if name in _BYTES:
         return (*_TOKENS, *_OF_BYTES)
     if name == "day":
         return (*_TOKENS, *_strings(_DAYS))
@@ -185,18 +389,31 @@ _WHOLE: list[bytes | None] = [
 def _json() -> Iterator[Case]:
     for skips in ("false", "true"):
         given = {"ignore-parse-errors": skips}
-        yield Case("json", _columns(), given, _json_documents(_columns()))
+        for columns in (_columns(only=_PLAIN), _columns(only=(*_BYTES, *_LISTS, *_DEEP))):
+            yield Case("json", columns, given, _json_documents(columns))
         yield Case("json", _SMALL, given, _WHOLE)
     strict = {"fail-on-missing-field": "true"}
     yield Case("json", _SMALL, strict, _WHOLE)
-    pairs = (b'{"pair":{"a":1}}', b'{"pair":{"a":1,"b":null}}', b'{"pair":null}', b"{}", b'{"pair":{}}', b'{"pair":{"b":"x","a":1}}', b'{"Pair":null}', b'{"pair":1}')
+    pairs = (
+        b'{"pair":{"a":1}}',
+        b'{"pair":{"a":1,"b":null}}',
+        b'{"pair":null}',
+        b"{}",
+        b'{"pair":{}}',
+        b'{"pair":{"b":"x","a":1}}',
+        b'{"Pair":null}',
+        b'{"pair":1}',
+    )
     yield Case("json", _columns(only=("pair",)), strict, pairs)
     times = _columns(only=("day", *_TIMES))
     yield Case("json", times, {"timestamp-format.standard": "ISO-8601"}, _json_documents(times), _rows(times))
-    yield Case("json", _columns(), {}, rows=_rows(_columns()))
-    yield Case("json", _columns(), {"encode.ignore-null-fields": "true"}, rows=_rows(_columns()))
-    numbers = _columns(only=(*_DECIMALS, "nested"))
-    yield Case("json", numbers, {"encode.decimal-as-plain-number": "true"}, rows=_rows(numbers))
+    for columns in (_columns(only=(*_PLAIN, *_BYTES)), _columns(only=(*_LISTS, *_DEEP))):
+        for options in (
+            {},
+            {"encode.ignore-null-fields": "true"},
+            {"encode.decimal-as-plain-number": "true"},
+        ):
+            yield Case("json", columns, options, rows=_rows(columns))
 
 
 _LINES: list[bytes | None] = [
@@ -206,8 +423,60 @@ _LINES: list[bytes | None] = [
 ]  # fmt: skip
 """Lines as a whole, of `_SMALL`."""
 _FIELDS = (
-    *("", " ", "true", "FALSE", " true ", "t", "0", "1", "-1", "+1", " 1 ", "1.0", "1.5", "-1.9", "1e2", "1E-1", "x", "null", "~", "NaN", "Infinity", "-0", "0x1", "1d", "1.", ".5", "1e400", "\u0661", "[]", "{}"),
-    *("1;2", "1;", ";1", ";", "1;x", "1;~", "~;1", "1; 2", "1;x;y", "2147483648", "128", "32768", "9223372036854775808", "YQ==", "YQ", "YWI=", "-_8=", "Y Q==", "a b", "abcdef"),
+    *(
+        "",
+        " ",
+        "true",
+        "FALSE",
+        " true ",
+        "t",
+        "0",
+        "1",
+        "-1",
+        "+1",
+        " 1 ",
+        "1.0",
+        "1.5",
+        "-1.9",
+        "1e2",
+        "1E-1",
+        "x",
+        "null",
+        "~",
+        "NaN",
+        "Infinity",
+        "-0",
+        "0x1",
+        "1d",
+        "1.",
+        ".5",
+        "1e400",
+        "\u0661",
+        "[]",
+        "{}",
+    ),
+    *(
+        "1;2",
+        "1;",
+        ";1",
+        ";",
+        "1;x",
+        "1;~",
+        "~;1",
+        "1; 2",
+        "1;x;y",
+        "2147483648",
+        "128",
+        "32768",
+        "9223372036854775808",
+        "YQ==",
+        "YQ",
+        "YWI=",
+        "-_8=",
+        "Y Q==",
+        "a b",
+        "abcdef",
+    ),
 )
 
 
@@ -230,7 +499,9 @@ def _csv_line(columns: Mapping[str, str], name: str, text: str) -> bytes:
 
 def _written_with(options: Mapping[str, str]) -> list[bytes | None]:
     """The lines, with the delimiter and the quotes of the options."""
-    delimiter = {"\\t": b"\t", "\\u0001": b"\x01"}.get(options.get("field-delimiter", ","), options.get("field-delimiter", ",").encode())
+    delimiter = {"\\t": b"\t", "\\u0001": b"\x01"}.get(
+        options.get("field-delimiter", ","), options.get("field-delimiter", ",").encode()
+    )
     quote = options.get("quote-character", '"').encode()
     lines = [None if line is None else line.replace(b",", delimiter).replace(b'"', quote) for line in _LINES]
     return [*lines, *_LINES]
@@ -238,13 +509,14 @@ def _written_with(options: Mapping[str, str]) -> list[bytes | None]:
 
 def _csv() -> Iterator[Case]:
     columns = _columns(*_DEEP)
-    lines = [_csv_line(columns, name, text) for name in columns for text in _csv_texts(name)]
     for skips in ("false", "true"):
-        yield Case("csv", columns, {"null-literal": "~", "ignore-parse-errors": skips}, lines)
+        for part in (_columns(only=_PLAIN), _columns(only=_BYTES), _columns(only=_LISTS)):
+            lines = [_csv_line(part, name, text) for name in part for text in _csv_texts(name)]
+            yield Case("csv", part, {"null-literal": "~", "ignore-parse-errors": skips}, lines)
         yield Case("csv", _SMALL, {"ignore-parse-errors": skips}, _LINES)
     yield Case("csv", columns, {"null-literal": "~"}, rows=_rows(columns))
     yield Case("csv", columns, {}, rows=_rows(columns))
-    texts = {name: TYPES[name][0] for name in ("s", "texts", "pair", "ints", "ts3", "y", "d")}
+    texts = {name: TYPES[name][0] for name in ("s", "texts", "pair", "sums", "ts3", "y", "d", "money", "i")}
     for options in (
         {"field-delimiter": ";", "array-element-delimiter": ","},
         {"field-delimiter": "\\t"},
@@ -259,13 +531,35 @@ def _csv() -> Iterator[Case]:
         yield Case("csv", _SMALL, options, _written_with(options))
         yield Case("csv", texts, options, rows=_rows(texts))
     plain = _columns(only=_DECIMALS)
-    yield Case("csv", plain, {"write-bigdecimal-in-scientific-notation": "false"}, rows=_rows(plain))
+    for scientific in ("false", "true"):
+        yield Case("csv", plain, {"write-bigdecimal-in-scientific-notation": scientific}, rows=_rows(plain))
 
 
 def _raw() -> Iterator[Case]:
-    sizes = [b"\x00" * n for n in range(10)] + [b"\xff" * n for n in (1, 2, 4, 8)] + [b"\x01\x02\x03\x04\x05\x06\x07\x08"[:n] for n in (1, 2, 4, 8)]
-    texts = [b"a", "ä日😀".encode(), b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xef\xbb\xbfa", "ä日".encode("utf-16"), "aä".encode("utf-16-le"), b"\x00", b"a\x00b"]
-    floats = [b"\x3f\xc0\x00\x00", b"\x7f\xc0\x00\x00", b"\x7f\xc0\x00\x01", b"\x7f\xf8\x00\x00\x00\x00\x00\x00", b"\x80\x00\x00\x00\x00\x00\x00\x00"]
+    sizes = (
+        [b"\x00" * n for n in range(10)]
+        + [b"\xff" * n for n in (1, 2, 4, 8)]
+        + [b"\x01\x02\x03\x04\x05\x06\x07\x08"[:n] for n in (1, 2, 4, 8)]
+    )
+    texts = [
+        b"a",
+        "ä日😀".encode(),
+        b"\xff",
+        b"\xc3\x28",
+        b"\xed\xa0\x80",
+        b"\xef\xbb\xbfa",
+        "ä日".encode("utf-16"),
+        "aä".encode("utf-16-le"),
+        b"\x00",
+        b"a\x00b",
+    ]
+    floats = [
+        b"\x3f\xc0\x00\x00",
+        b"\x7f\xc0\x00\x00",
+        b"\x7f\xc0\x00\x01",
+        b"\x7f\xf8\x00\x00\x00\x00\x00\x00",
+        b"\x80\x00\x00\x00\x00\x00\x00\x00",
+    ]
     documents = [None, *sizes, *texts, *floats]
     for name in ("flag", "tiny", "small", "i", "big", "f", "d", "s", "c", "v", "y", "y2", "vy2"):
         columns = _columns(only=(name,))
@@ -279,15 +573,29 @@ def _raw() -> Iterator[Case]:
 
 def _avro() -> Iterator[Case]:
     mapped = {"timestamp_mapping.legacy": "false"}
+    yield Case("avro", _columns(only=_PLAIN), mapped, rows=_rows(_columns(only=_PLAIN)), read_back=True)
     for encoding in ("binary", "json"):
         given = {"encoding": encoding}
         for columns, options in (
             (_columns("ts0", "ts6", "lz0", "lz3", "lz6"), given),
             (_columns(), {**given, **mapped}),
         ):
-            yield Case("avro", columns, options, rows=_rows(columns))
+            yield Case("avro", columns, options, rows=_rows(columns), read_back=True)
         documents = _AVRO_JSON if encoding == "json" else _AVRO_BINARY
-        yield Case("avro", {**_SMALL, "tiny": "TINYINT", "day": "DATE", "ts3": "TIMESTAMP(3)", "money": "DECIMAL(10, 2)", "ints": "ARRAY<INT>", "map": "MAP<STRING, INT>"}, given, documents)
+        yield Case(
+            "avro",
+            {
+                **_SMALL,
+                "tiny": "TINYINT",
+                "day": "DATE",
+                "ts3": "TIMESTAMP(3)",
+                "money": "DECIMAL(10, 2)",
+                "ints": "ARRAY<INT>",
+                "map": "MAP<STRING, INT>",
+            },
+            given,
+            documents,
+        )
 
 
 _NULLS = b"\x00" * 8
@@ -349,7 +657,13 @@ _CANAL = [
     f'{{"data":[{_B}],"type":null}}', f'{{"data":[{_B}],"type":1}}', f'{{"data":null,"type":"CREATE","sql":"x"}}', f'{{"data":[{_B}],"old":[{{"name":"a"}}],"type":"DELETE"}}', f'{{"data":[{_B}],"type":"INSERT"}} x',
     *(f'{{"data":[{_B}],"type":"INSERT","database":{database},"table":{table}}}' for database in ('"shop"', '"shop2"', "null", '"SHOP"', "1") for table in ('"orders"', '"orders_old"', "null")), f'{{"data":[{_B}],"type":"INSERT","database":"shop"}}',
 ]  # fmt: skip
-_OGG = [document.replace('"op":"c"', '"op_type":"I"').replace('"op":"u"', '"op_type":"U"').replace('"op":"d"', '"op_type":"D"').replace('"op":', '"op_type":') for document in _DEBEZIUM]
+_OGG = [
+    document.replace('"op":"c"', '"op_type":"I"')
+    .replace('"op":"u"', '"op_type":"U"')
+    .replace('"op":"d"', '"op_type":"D"')
+    .replace('"op":', '"op_type":')
+    for document in _DEBEZIUM
+]
 
 
 def _changes() -> Iterator[Case]:
@@ -368,7 +682,11 @@ def _changes() -> Iterator[Case]:
             given = {"ignore-parse-errors": skips}
             yield Case(format, columns, given, inner, _rows(columns, kinds=kinds) if skips == "false" else ())
             yield Case(format, _SMALL, given, whole)
-        for options in ({"encode.ignore-null-fields": "true"}, {"encode.decimal-as-plain-number": "true"}, {"timestamp-format.standard": "ISO-8601"}):
+        for options in (
+            {"encode.ignore-null-fields": "true"},
+            {"encode.decimal-as-plain-number": "true"},
+            {"timestamp-format.standard": "ISO-8601"},
+        ):
             yield Case(format, columns, options, rows=_rows(columns, kinds=kinds))
         if format == "debezium-json":
             with_schema = [f'{{"schema":{{}},"payload":{document}}}'.encode() for document in documents]
