@@ -57,6 +57,10 @@ def _binaries(*values: bytes) -> list[Any]:
     return [{"bytes": base64.b64encode(value).decode()} for value in values]
 
 
+def _tagged(kind: str, values: Sequence[Any]) -> list[Any]:
+    return [{kind: value} for value in values]
+
+
 def _moments(digits: int) -> list[Any]:
     """Times with up to so many digits after the point."""
     step = 10 ** (9 - digits)
@@ -140,15 +144,15 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
     "lz0": ("TIMESTAMP_LTZ(0)", _moments(0)),
     "lz3": ("TIMESTAMP_LTZ(3)", _moments(3)),
     "lz6": ("TIMESTAMP_LTZ(6)", _moments(6)),
-    "ints": ("ARRAY<INT>", [{"array": v} for v in ([], [1], [1, None, -1], [None], [2**31 - 1], [1, 2, 3], [0], [7, 7])]),
+    "ints": ("ARRAY<INT>", _tagged("array", ([], [1], [1, None, -1], [None], [2**31 - 1], [1, 2, 3], [0], [7, 7]))),
     "sums": ("ARRAY<DECIMAL(10, 2)>", [{"array": [None if v is None else {"decimal": v} for v in values]} for values in ([], ["1.50"], ["100.00", None], ["0.00"], ["-1.05", "99999999.99"], ["10.00"], ["0.01"], ["1234.56"])]),
-    "texts": ("ARRAY<STRING>", [{"array": v} for v in ([], [""], ["a", None], ["x;y", "x,y"], ['"'], ["a", "b"], ["~"], [" a "])]),
-    "pair": ("ROW<a INT, b STRING>", [{"row": v} for v in ({}, {"a": 1}, {"b": "x"}, {"a": 1, "b": "x;y"}, {"a": 1, "b": ""}, {"b": '"'}, {"a": -1, "b": "~"}, {"a": 2**31 - 1, "b": "日"})]),
-    "map": ("MAP<STRING, INT>", [{"map": v} for v in ([], [["a", 1]], [["a", None]], [["", 1]], [["a", 1], ["b", 2]], [['"', 1]], [["日", -1]], [["b", 1], ["a", 2]])]),
-    "bag": ("MULTISET<STRING>", [{"map": v} for v in ([], [["a", 1]], [["", 2]], [["a", 1], ["b", 2]], [["日", 3]])]),
-    "nested": ("ARRAY<ROW<m MAP<STRING, DECIMAL(10, 2)>, t TIMESTAMP(3), r ROW<x ARRAY<DOUBLE>>>>", [{"array": v} for v in (
+    "texts": ("ARRAY<STRING>", _tagged("array", ([], [""], ["a", None], ["x;y", "x,y"], ['"'], ["a", "b"], ["~"], [" a "]))),
+    "pair": ("ROW<a INT, b STRING>", _tagged("row", ({}, {"a": 1}, {"b": "x"}, {"a": 1, "b": "x;y"}, {"a": 1, "b": ""}, {"b": '"'}, {"a": -1, "b": "~"}, {"a": 2**31 - 1, "b": "日"}))),
+    "map": ("MAP<STRING, INT>", _tagged("map", ([], [["a", 1]], [["a", None]], [["", 1]], [["a", 1], ["b", 2]], [['"', 1]], [["日", -1]], [["b", 1], ["a", 2]]))),
+    "bag": ("MULTISET<STRING>", _tagged("map", ([], [["a", 1]], [["", 2]], [["a", 1], ["b", 2]], [["日", 3]]))),
+    "nested": ("ARRAY<ROW<m MAP<STRING, DECIMAL(10, 2)>, t TIMESTAMP(3), r ROW<x ARRAY<DOUBLE>>>>", _tagged("array", (
         [], [None], [{"row": {}}], [{"row": {"m": {"map": [["k", {"decimal": "10.00"}]]}, "t": {"ns": 1_700_000_000_123_000_000}}}],
-        [{"row": {"r": {"row": {}}}}], [{"row": {"r": {"row": {"x": {"array": [{"double": "1.0E10"}, None]}}}}}], [{"row": {"m": {"map": [["k", None]]}}}, None])]),
+        [{"row": {"r": {"row": {}}}}], [{"row": {"r": {"row": {"x": {"array": [{"double": "1.0E10"}, None]}}}}}], [{"row": {"m": {"map": [["k", None]]}}}, None]))),
 }
 # fmt: on
 _EXACT = ("tiny", "small", "i", "big")
@@ -357,7 +361,7 @@ def _tokens(name: str) -> Sequence[str]:
 
 
 _OF_PARTS = {
-    "s": _strings(_TEXTS) + ('{"b" : 1.0, "a":[ ]}', "[1, 2.50]", "1.50", "1E+2", '"\\u00e4\\/"', '"\\u0000"', "100000000000000000000000000000", "1e5", "-1.0E-7", '{"a":1,"a":2}', '{"a":"\\u00e4"}', "0.00001", "12345678901234567.0"),
+    "s": (*_strings(_TEXTS), '{"b" : 1.0, "a":[ ]}', "[1, 2.50]", "1.50", "1E+2", '"\\u00e4\\/"', '"\\u0000"', "100000000000000000000000000000", "1e5", "-1.0E-7", '{"a":1,"a":2}', '{"a":"\\u00e4"}', "0.00001", "12345678901234567.0"),
     "c": _strings(["abcdef", "a"]),
     "v": _strings(["abcdef", "a"]),
     "ints": ("[1, 2]", '["1", 2.7]', '["x"]', "[[1]]", "[1,]", "[1, null, true]", "[2147483648]", '{"0":1}'),
@@ -568,7 +572,13 @@ def _raw() -> Iterator[Case]:
             yield Case("raw", columns, {"endianness": "little-endian"}, documents, _rows(columns))
         if name == "s":
             for charset in ("US-ASCII", "ISO-8859-1", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"):
-                yield Case("raw", columns, {"charset": charset}, documents, _rows(columns))
+                # The bridge refuses a text with other characters, which ends the job for all rows.
+                rows = [row for row in _rows(columns) if _has(charset, row[1].get(name, ""))]
+                yield Case("raw", columns, {"charset": charset}, documents, rows)
+
+
+def _has(charset: str, text: str) -> bool:
+    return text.encode(charset, "replace") == text.encode(charset, "ignore")
 
 
 def _avro() -> Iterator[Case]:
@@ -646,15 +656,15 @@ _MAXWELL = [
     *(f'{{"data":{_B},"type":"{type}"}}' for type in ("insert", "update", "delete", "bootstrap-insert", "bootstrap-start", "table-create", "INSERT", "")),
     *(f'{{"data":{_B},"old":{old},"type":"update"}}' for old in ('{"name":"a"}', "{}", "null", '{"name":null}', '{"id":null}', '{"id":2,"name":"x"}', '[{"name":"a"}]', '"x"', '{"id":"x"}', '{"other":1}', '{"Name":"a"}')),
     *(f'{{"data":{data},"type":"insert"}}' for data in ("null", "{}", "[]", f"[{_A}]", '"x"', '{"id":"x"}')),
-    f'{{"data":{_B}}}', '{"type":"insert"}', '{"type":"update"}', '{"type":"delete"}', f'{{"data":{_B},"type":null}}', f'{{"data":{_B},"type":1}}', f'{{"data":null,"old":null,"type":"update"}}', f'{{"data":{_B},"old":{{"name":"a"}},"type":"insert"}}', f'{{"data":{_B},"type":"insert","database":1,"ts":"x"}}',
-    f'{{"data":{_B},"old":{{"id":1}},"type":"delete"}}', f'{{"data":{{"name":"b"}},"old":{{"name":"a"}},"type":"update"}}', f'{{"data":{{"id":1}},"old":{{"name":"a"}},"type":"update"}}', f'{{"data":{_B},"type":"insert"}} x',
+    f'{{"data":{_B}}}', '{"type":"insert"}', '{"type":"update"}', '{"type":"delete"}', f'{{"data":{_B},"type":null}}', f'{{"data":{_B},"type":1}}', '{"data":null,"old":null,"type":"update"}', f'{{"data":{_B},"old":{{"name":"a"}},"type":"insert"}}', f'{{"data":{_B},"type":"insert","database":1,"ts":"x"}}',
+    f'{{"data":{_B},"old":{{"id":1}},"type":"delete"}}', '{"data":{"name":"b"},"old":{"name":"a"},"type":"update"}', '{"data":{"id":1},"old":{"name":"a"},"type":"update"}', f'{{"data":{_B},"type":"insert"}} x',
 ]  # fmt: skip
 _CANAL = [
     *(f'{{"data":[{_B}],"type":"{type}"}}' for type in ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "TRUNCATE", "QUERY", "insert", "")),
     *(f'{{"data":[{_B}],"old":{old},"type":"UPDATE"}}' for old in ('[{"name":"a"}]', "[{}]", "null", "[null]", '[{"name":null}]', '[{"id":null}]', '{"name":"a"}', "[]", '[{"name":"a"},{"name":"c"}]', '"x"', '[{"id":"x"}]', '[{"Name":"a"}]')),
     *(f'{{"data":{data},"type":"INSERT"}}' for data in ("null", "[]", "[null]", _A, f"[{_A},{_B}]", '"x"', '[{"id":"x"}]', f'[{_A},{{"id":"x"}}]', '["x"]', "[{}]")),
     f'{{"data":[{_A},{_B}],"old":[{{"name":"x"}},{{"id":7}}],"type":"UPDATE"}}', f'{{"data":[{_A},{_B}],"old":[{{"name":"x"}}],"type":"UPDATE"}}', f'{{"data":[{_A},{_B}],"type":"DELETE"}}', f'{{"data":[{_B}]}}', '{"type":"INSERT"}', '{"type":"UPDATE"}', '{"type":"DELETE"}', '{"data":null,"type":"UPDATE"}', '{"data":null,"type":"DELETE"}',
-    f'{{"data":[{_B}],"type":null}}', f'{{"data":[{_B}],"type":1}}', f'{{"data":null,"type":"CREATE","sql":"x"}}', f'{{"data":[{_B}],"old":[{{"name":"a"}}],"type":"DELETE"}}', f'{{"data":[{_B}],"type":"INSERT"}} x',
+    f'{{"data":[{_B}],"type":null}}', f'{{"data":[{_B}],"type":1}}', '{"data":null,"type":"CREATE","sql":"x"}', f'{{"data":[{_B}],"old":[{{"name":"a"}}],"type":"DELETE"}}', f'{{"data":[{_B}],"type":"INSERT"}} x',
     *(f'{{"data":[{_B}],"type":"INSERT","database":{database},"table":{table}}}' for database in ('"shop"', '"shop2"', "null", '"SHOP"', "1") for table in ('"orders"', '"orders_old"', "null")), f'{{"data":[{_B}],"type":"INSERT","database":"shop"}}',
 ]  # fmt: skip
 _OGG = [

@@ -1,4 +1,4 @@
-"""Decimals as Java writes them: BigDecimal.stripTrailingZeros().toString(), or toPlainString() with all their digits."""
+"""Decimals as Java writes them: BigDecimal.stripTrailingZeros().toString(), or toPlainString() with all digits."""
 
 from __future__ import annotations
 

@@ -97,8 +97,8 @@ CSV = (
     _text("null-literal", "Text that represents null."),
     _flag(
         "write-bigdecimal-in-scientific-notation",
-        "Write decimals without zeros at their end, in scientific notation: 1E+5 instead of 100000. Flink's manual says "
-        "that this is the default; Flink 2.0.2 does it only where the option is 'true'.",
+        "Write decimals without zeros at their end, in scientific notation: 1E+5 instead of 100000. Flink's manual "
+        "says that this is the default; Flink 2.0.2 does it only where the option is 'true'.",
     ),
     _flag("trim-spaces", "Trim spaces and control characters around unquoted values.", side=Side.SOURCE),
     _flag("empty-string-as-null", "Read empty values, quoted or not, as null.", side=Side.SOURCE),

@@ -57,7 +57,7 @@ DIFFERENCES = (
         "digits; -0.0, in CDC formats 0.0; not a number",
         "a bad record; 0.0, in CDC formats -0.0; the number behind it",
         "a check of every document for what nobody writes",
-        _about("\u0661", r":-0(\.0)?[,}]", r"^csv .*'\\x00"),
+        _about(r"\\xd9\\xa1", r":-0(\.0)?[,}]", r"^csv .*'\\x00"),
     ),
     Difference(
         "`json` with `ignore-parse-errors`: a list, an object or no base64 in place of another value; "
@@ -74,14 +74,14 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        "a number with a point or an exponent read as STRING in CDC formats, and in an object read as STRING in `json`",
+        "a number with a point or an exponent as STRING in CDC formats, and in an object as STRING in `json`",
         "shortened: 1.0 is `1`, 100.0 is `1E+2`",
         "as in the document",
         "no digit of the document is lost",
         _about(_CDC + r'.*"s":-?[01]', r'^json .*"s":\{'),
     ),
     Difference(
-        "in CDC formats: no text as BYTES, no object as MAP, blanks around a text as DECIMAL; in `json`: NULL in MULTISET",
+        "CDC formats: no text as BYTES, no object as MAP, blanks around a text as DECIMAL; `json`: NULL in MULTISET",
         "NULL; no entries; an error; an error",
         "a bad record; a bad record; the number; NULL",
         "a value that is lost without a word is worse than a bad record",
@@ -92,7 +92,7 @@ DIFFERENCES = (
         "U+FFFD in `raw` and `avro`; `json` also reads UTF-16; `raw` writes `?`",
         "a bad record; a publish stops",
         "the text would be another one, in the topic and in the table",
-        _about(r"\| .*not valid (UTF|US)", r"^raw charset=(US-ASCII|ISO-8859-1)"),
+        _about(r"\| .*not valid (UTF|US)"),
     ),
     Difference(
         "`json`: a document of no bytes; a list of objects",
@@ -102,14 +102,16 @@ DIFFERENCES = (
         _about(r"^json .* b''=>", r"^json .* b'\[.*\| \[", r"^json ignore-parse-errors=true .* b'\["),
     ),
     Difference(
-        "`avro`: bytes behind the record, numbers beyond TINYINT, SMALLINT or TIMESTAMP, texts as numbers in JSON; "
+        "`avro`: bytes behind the record, numbers beyond TINYINT, SMALLINT or TIMESTAMP, in JSON texts as numbers and the "
+        "order of a MAP; "
         "`canal-json`: `old` without a column of another row's, no database or table for a pattern",
-        "ignored; another number; an error; NULL before; skipped",
-        "a bad record; a bad record; the number; the value; a bad record",
+        "ignored; another number; an error, also for its own `NaN`; by hash; NULL before; skipped",
+        "a bad record; a bad record; the number; as in the row; the value; a bad record",
         "the value of the record, or none",
         _about(
             r"^avro .*\| .*(longer than its schema|out of range of)",
-            r'^avro .*\{"(int|string)": ?("1"|1)\}.*AvroTypeException',
+            r'^avro encoding=json.*\{"(int|string|float|double)": ?("1"|1|"NaN"|"-?Infinity")\}.*AvroTypeException',
+            r"^avro encoding=json.*\[\['b', 1\], \['a', 2\]\]",
             r"^canal-json .*(\"old\":\[\{\"name\":\"x\"\}|is a pattern for it)",
         ),
     ),

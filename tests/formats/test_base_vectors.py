@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.formats.known_differences import DIFFERENCES
 from tests.formats.vectors import Case, cases, decode, encode, is_same
 
-_SEED, _CASES, _VECTORS = 7, 10, 25
+_SEED, _VECTORS, _NARROW = 7, 20, 8
 
 
 def _differences(spark: SparkSession, case: Case) -> Iterator[str]:
@@ -34,7 +34,10 @@ def _known(text: str) -> bool:
 
 
 def _sample(draw: random.Random, all: Sequence[Case]) -> Iterator[Case]:
-    for case in draw.sample(all, _CASES):
+    """A case of each format, of few columns, which Spark plans fast."""
+    narrow = [case for case in all if len(case.columns) <= _NARROW]
+    for format in dict.fromkeys(case.format for case in narrow):
+        case = draw.choice([case for case in narrow if case.format == format])
         yield replace(
             case,
             decoded=draw.sample(case.decoded, min(_VECTORS, len(case.decoded))),
@@ -53,7 +56,7 @@ def test_all_documents_and_rows(spark: SparkSession) -> None:
     """And each known difference is one: a row that no vector needs any more leaves the table."""
     found = [text for case in cases() for text in _differences(spark, case)]
     unknown = [text for text in found if not _known(text)]
-    __import__("pathlib").Path("/tmp/hf/unknown.txt").write_text("\n".join(unknown)); assert unknown == []
+    assert unknown == []
     assert [d.what for d in DIFFERENCES if not any(d.about.search(text) for text in found)] == []
 
 

@@ -1,7 +1,8 @@
 """What Flink's formats read and wrote, and the same documents and rows by the bridge's decoders and encoders.
 
-`vectors.jsonl` is written by `make flink-vectors`. A case is a format with options and columns. Values are as they are there:
-numbers, texts and booleans as they are, others as an object with their kind, and rows without fields that are null.
+`vectors.jsonl` is written by `make flink-vectors`. A case is a format with options and columns. Values are as they are
+there: numbers, texts and booleans as they are, others as an object with their kind, and rows without fields that are
+null.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -235,7 +236,7 @@ def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
     rows = pa.array([_arrow(e.row, case.row) for e in case.encoded], arrow_type(case.row))
     is_old = pa.array([e.kind in ("-U", "-D") for e in case.encoded])
     encoder = catalog.get(case.format).encoder(case.row, case.spec.options)
-    frame = spark.createDataFrame(pa.table({"i": pa.array(range(len(rows))), "x": rows, "old": is_old}))
+    frame = spark.createDataFrame(pa.table({"at": pa.array(range(len(rows))), "x": rows, "old": is_old}))
     if FORMATS[case.format].insert_only:
         written = encoder.encode(F.col("x"))
     else:
@@ -248,7 +249,7 @@ def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
         (F.col(f"x.{name}").cast("string") if name in texts else F.col(f"x.{name}")).alias(name)
         for name in (() if isinstance(by_arrow, str) else by_arrow.columns)
     ]
-    table = frame.coalesce(1).select("i", "old", written.alias("written"), *taken).toArrow().sort_by("i")
+    table = frame.coalesce(1).select("at", written.alias("written"), *taken).toArrow().sort_by("at")
     found = {"spark": table["written"].to_pylist()}
     if not isinstance(by_arrow, str):
         given = {name: table[name].combine_chunks() for name in by_arrow.columns}
