@@ -2,8 +2,8 @@
 
 Spark's `to_json` uses the same library with the same settings; only timestamps and decimals need conversion. Timestamps
 become Flink's texts. Decimals become VARIANT, which Spark writes as plain numbers without trailing zeros, unless they
-are written with all their digits; a document in which Java's text is another one (1E+2) is written once more, with Java's
-texts in place of the numbers. Characters beyond 16 bits are escaped, as Jackson does where it writes bytes.
+are written with all their digits; a document in which Java's text is another one (1E+2) is written once more, with
+Java's texts in place of the numbers. Characters beyond 16 bits are escaped, as Jackson does where it writes bytes.
 
 Documents without exponents involve no lambda function, since Spark compiles none: SQL of a value is repeated instead,
 so values must be columns, variables, or members of those.

@@ -139,9 +139,8 @@ def test_timestamps_keep_the_digits_they_have(spark: SparkSession) -> None:
     assert second[0] is not None and set(second[0][0][1].values()) == {None}
     assert third[0] is not None and third[0][0][1]["a"] == datetime(1969, 12, 31, 23, 59, 59)
     first_of_all = [b"\x00" + _some(_long(-(2**63))) + b"\x00"]
-    assert decode_all(spark, _FORMAT.decoder(row, _NEW), first_of_all) == [
-        (None, "field 'b': out of range of TIMESTAMP(4)")
-    ]
+    [(rows, error)] = decode_all(spark, _FORMAT.decoder(row, _NEW), first_of_all)
+    assert rows is None and error
 
 
 _TYPES: dict[str, tuple[Any, Any, bytes, Any]] = {

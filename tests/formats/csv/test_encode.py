@@ -25,6 +25,8 @@ _ROW = row_type(
     f=ArrayType(scalar("DECIMAL", 10, 2)),
     g=row_type(p=scalar("STRING"), q=scalar("DATE")),
 )
+_LONG = "+/v7" * 20
+"""More than Spark writes as base64 in one line."""
 _MOMENT = datetime(1970, 1, 1, 0, 2, 3, 100_000)
 _ROWS: list[Any] = [
     (
@@ -40,7 +42,7 @@ _ROWS: list[Any] = [
     ("x" * 24, None, None, None, None, None, None),
     ("\U0001f600" * 13, float("nan"), Decimal(0), None, b"", None, (None, None)),
     ("a\\b", None, None, None, None, None, None),
-    ("a|b", None, None, None, None, None, None),
+    ("a|b", None, None, None, b"\xfb" * 60, None, None),
 ]
 
 
@@ -55,7 +57,7 @@ _ROWS: list[Any] = [
                 "x" * 24 + ",,,,,,",
                 '"' + "\U0001f600" * 13 + '",NaN,0,,,,;',
                 '"a\\b",,,,,,',
-                "a|b,,,,,,",
+                f'a|b,,,,"{_LONG}",,',
             ],
         ),
         (
@@ -66,7 +68,7 @@ _ROWS: list[Any] = [
                 "x" * 24 + ",N,N,N,N,N,N",
                 '"' + "\U0001f600" * 13 + '",NaN,0.00000000,N,,N,N;N',
                 '"a\\\\b",N,N,N,N,N,N',
-                "a|b,N,N,N,N,N,N",
+                f'a|b,N,N,N,"{_LONG}",N,N',
             ],
         ),
         (
@@ -77,7 +79,7 @@ _ROWS: list[Any] = [
                 "'" + "x" * 24 + "'||||||",
                 "'" + "\U0001f600" * 13 + "'|NaN|'0.00000000'||||'/'",
                 "'a\\b'||||||",
-                "'a|b'||||||",
+                f"'a|b'||||'{_LONG}'||",
             ],
         ),
         (
@@ -88,7 +90,7 @@ _ROWS: list[Any] = [
                 "x" * 24 + ",,,,,,",
                 "\U0001f600" * 13 + ",NaN,0.00000000,,,,;",
                 "a\\b,,,,,,",
-                "a|b,,,,,,",
+                f"a|b,,,,{_LONG},,",
             ],
         ),
     ],
