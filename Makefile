@@ -68,7 +68,7 @@ bench: $(READY) ## Time an ingest beside Delta's recipe and Flink, under 20 minu
 bench-peers: $(READY) ## Fetch Flink and Paimon once (300 MB), so that the benchmarks run them, too
 	$(BIN)/python -m benchmarks.flink
 
-flink-vectors: $(READY) ## Ask Flink for the values of functions, operators and casts; they become data of the tests
+flink-vectors: $(READY) ## Ask Flink for the values of functions, operators and casts, and for documents of its formats; they become data of the tests
 	$(BIN)/python -m benchmarks.flink_vectors
 
 bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours (ONLY=tables,publish: parts); a page of each

@@ -119,7 +119,7 @@ class ArrayType(DataType):
 
 @dataclass(frozen=True)
 class MapType(DataType):
-    """MAP<key, value>. MULTISET<t> is represented as MAP<t, INT NOT NULL>, as Flink writes it."""
+    """MAP<key, value>. MULTISET<t> is represented as MAP<t, INT>, as Flink reads and writes it."""
 
     key: DataType
     value: DataType

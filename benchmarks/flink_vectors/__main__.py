@@ -1,38 +1,54 @@
 """Asks Flink for the values of the corpus and stores them as data of the tests: `make flink-vectors`.
 
-    python -m benchmarks.flink_vectors [--seed N] [--to FILE]
+    python -m benchmarks.flink_vectors [--seed N] [--only expressions|formats]
 
-Takes some minutes. The file begins with the version of Flink and the seed. Each line after it is an expression with its
-type and its values by row, an error in place of a value, or the reason for which Flink refuses it.
+Takes some minutes. Each file begins with the version of Flink. In that of expressions each line after it is an
+expression with its type and its values by row, an error in place of a value, or the reason for which Flink refuses it.
+In that of formats, a line with a format, its options and its columns is followed by a line for each document that it
+was given, with the rows that Flink reads, and for each row, with the document that Flink writes.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks import flink
 from benchmarks.flink_vectors.corpus import columns, documents, expressions
+from benchmarks.flink_vectors.documents import Case, cases
 
 __all__ = ["main"]
 
-VECTORS = Path(__file__).parents[2] / "tests" / "expressions" / "vectors.jsonl"
-_RUNNER = Path(__file__).with_name("FlinkVectors.java")
+_TESTS = Path(__file__).parents[2] / "tests"
+_EXPRESSIONS = _TESTS / "expressions" / "vectors.jsonl"
+_FORMATS = _TESTS / "formats" / "vectors.jsonl"
 
 
 def main() -> int:
-    """Writes the file and returns the exit code of Flink."""
+    """Writes the files and returns the exit code of Flink."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.flink_vectors", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--seed", type=int, default=0, help="draws the rows that are written as constants")
-    parser.add_argument("--to", type=Path, default=VECTORS)
+    parser.add_argument("--only", choices=("expressions", "formats"))
     asked = parser.parse_args()
     peer = flink.fetch()
+    code = 0
+    if asked.only != "formats":
+        code = _ask_expressions(peer, asked.seed)
+    if asked.only != "expressions" and not code:
+        code = _ask_formats(peer)
+    return code
+
+
+def _ask_expressions(peer: flink.Flink, seed: int) -> int:
     with tempfile.TemporaryDirectory(prefix="flink-vectors-") as folder:
         place = Path(folder)
         rows, table, asks, found = (place / n for n in ("rows", "table.sql", "expressions.json", "results"))
@@ -42,14 +58,60 @@ def main() -> int:
             f"CREATE TABLE inputs ({columns()}) WITH ('connector' = 'filesystem', 'path' = '{rows.as_uri()}', "
             "'format' = 'json', 'json.timestamp-format.standard' = 'SQL')"
         )
-        asks.write_text(json.dumps(expressions(asked.seed)))
-        done = subprocess.run(peer.program(_RUNNER, place, [table, asks, found]), check=False)
-        if done.returncode:
-            return done.returncode
-        head = json.dumps({"flink": flink.VERSION, "seed": asked.seed})
-        asked.to.write_text(f"{head}\n{found.read_text()}")
-    print(f"values of Flink {flink.VERSION} are in {asked.to}")
-    return 0
+        asks.write_text(json.dumps(expressions(seed)))
+        code = _run(peer, "FlinkVectors.java", place, [table, asks, found])
+        if not code:
+            _EXPRESSIONS.write_text(
+                f"{json.dumps({'flink': flink.VERSION, 'seed': seed})}\n{found.read_text()}"
+            )
+            print(f"values of Flink {flink.VERSION} are in {_EXPRESSIONS}")
+    return code
+
+
+def _ask_formats(peer: flink.Flink) -> int:
+    with tempfile.TemporaryDirectory(prefix="flink-vectors-") as folder:
+        place, asked = Path(folder), cases()
+        asks, found = place / "cases.json", place / "results"
+        asks.write_text(json.dumps([case.asked() for case in asked]))
+        code = _run(peer, "FlinkFormats.java", place, [asks, found])
+        if not code:
+            results = [json.loads(line) for line in found.read_text().splitlines()]
+            head = {"flink": flink.VERSION, "flink-sql-avro": flink.AVRO}
+            lines = [
+                head,
+                *(line for pair in zip(asked, results, strict=True) for line in _lines(*pair)),
+            ]
+            _FORMATS.write_text(
+                "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines), encoding="ascii"
+            )
+            print(f"documents and rows of Flink {flink.VERSION} are in {_FORMATS}")
+    return code
+
+
+def _run(peer: flink.Flink, runner: str, place: Path, files: list[Path]) -> int:
+    return subprocess.run(
+        peer.program(Path(__file__).with_name(runner), place, files), check=False
+    ).returncode
+
+
+def _lines(case: Case, result: Mapping[str, Any]) -> Iterator[Any]:
+    if "refused" in result:
+        raise ValueError(f"Flink refuses {case.format} with {case.options}: {result['refused']}")
+    yield {"format": case.format, "options": case.options, "columns": case.columns}
+    for document, rows in zip(result["documents"], result.get("decoded", ()), strict=True):
+        yield {"decode": _shown(document), "rows": rows}
+    for row, document in zip(case.rows, result.get("encoded", ()), strict=True):
+        yield {"encode": row, "document": _shown(document)}
+
+
+def _shown(document: Any) -> Any:
+    """A document, given in base64, as text where it is one; what is none, as it is."""
+    if not isinstance(document, str):
+        return document
+    try:
+        return base64.b64decode(document).decode()
+    except UnicodeDecodeError:
+        return {"bytes": document}
 
 
 if __name__ == "__main__":

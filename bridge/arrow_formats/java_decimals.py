@@ -1,4 +1,4 @@
-"""Decimals as Java writes them: BigDecimal.stripTrailingZeros() as toString() or toPlainString()."""
+"""Decimals as Java writes them: BigDecimal.stripTrailingZeros().toString(), or toPlainString() with all digits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _ALL_DIGITS = Context(prec=76)
 
 
 def decimal_texts(values: pa.Array, *, plain: bool) -> pa.Array:
-    """Return the texts of DECIMALs without zeros at their end, `plain` or with an exponent where Java writes one; null
-    stays null.
+    """Return the texts of DECIMALs: `plain` with all digits of their scale, else without zeros at their end and with an
+    exponent where Java writes one; null stays null.
 
     An exponent is written for multiples of ten and for numbers below 0.000001.
     """
     texts = values.cast(pa.string())
-    if values.type.scale:
+    if values.type.scale and not plain:
         texts = pc.ascii_rtrim(pc.ascii_rtrim(texts, "0"), ".")
     # Arrow's own exponents are those of very small numbers, and of a zero with many decimal places.
     odd = pc.match_substring(texts, "E") if values.type.scale > _PLAIN_PLACES else None
@@ -39,5 +39,4 @@ _PLAIN_PLACES = 6
 
 def _text(value: Decimal, plain: bool) -> str:
     """Return one text: Python's rules for exponents are Java's."""
-    short = value.normalize(_ALL_DIGITS)
-    return format(short, "f") if plain else str(short)
+    return format(value, "f") if plain else str(value.normalize(_ALL_DIGITS))

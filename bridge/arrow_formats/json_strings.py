@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +18,14 @@ _ESCAPES = {
     for char in ("\\", '"', *map(chr, range(_FIRST_PLAIN)))
 }
 _ASCII = 0x80
+_BEYOND_16_BITS = 0xF0
+"""The least first byte of a character that UTF-16 has in two halves."""
+_BEYOND = re.compile("[^\0-\uffff]")
 
 
 def quoted(text: str) -> str:
     """Return one text, such as a field's name, as a JSON string with its quotes."""
-    return '"' + "".join(_ESCAPES.get(char, char) for char in text) + '"'
+    return '"' + _BEYOND.sub(_halves, "".join(_ESCAPES.get(char, char) for char in text)) + '"'
 
 
 def escaped(texts: pa.Array) -> pa.Array:
@@ -36,7 +41,17 @@ def escaped(texts: pa.Array) -> pa.Array:
         for char, escape in _ESCAPES.items():
             if found[ord(char)]:
                 texts = pc.replace_substring(texts, char, escape)
-    return texts
+    return texts if data.max() < _BEYOND_16_BITS else _halves_escaped(texts)
+
+
+def _halves_escaped(texts: pa.Array) -> pa.Array:
+    """Return texts with characters beyond 16 bits as escapes, as Jackson writes them into bytes."""
+    return pa.array([text and _BEYOND.sub(_halves, text) for text in texts.to_pylist()], texts.type)
+
+
+def _halves(beyond: re.Match[str]) -> str:
+    both = beyond[0].encode("utf-16-be").hex().upper()
+    return f"\\u{both[:4]}\\u{both[4:]}"
 
 
 def _bytes(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

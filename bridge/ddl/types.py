@@ -175,7 +175,7 @@ def _composite(c: Cursor, word: str) -> DataType:
 
 
 def _multiset(element: DataType) -> MapType:
-    return MapType(element, ScalarType("INT", nullable=False))
+    return MapType(element, ScalarType("INT"))
 
 
 def _row(c: Cursor) -> RowType:

@@ -31,9 +31,11 @@ LEGACY_TIMESTAMPS: Timestamps = {
     ("TIMESTAMP_LTZ", True): "timestamp-millis",
     ("TIMESTAMP_LTZ", False): "timestamp-micros",
 }
-_TIMESTAMPS: Timestamps = LEGACY_TIMESTAMPS | {
-    ("TIMESTAMP", True): "local-timestamp-millis",
-    ("TIMESTAMP", False): "local-timestamp-micros",
+# Flink derives microseconds for more than three digits, and yet reads and writes milliseconds.
+_TIMESTAMPS: Timestamps = {
+    (name, few): f"{zone}timestamp-millis"
+    for name, zone in (("TIMESTAMP", "local-"), ("TIMESTAMP_LTZ", ""))
+    for few in (True, False)
 }
 
 

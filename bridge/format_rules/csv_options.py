@@ -35,7 +35,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """The options, typed; defaults are those of Flink's manual. `quote` is None where quotes are disabled."""
+    """The options, typed; defaults are Flink's. `quote` is None where quotes are disabled."""
 
     delimiter: str = ","
     quote: str | None = '"'
@@ -44,7 +44,7 @@ class CsvOptions:
     null_literal: str | None = None
     allow_comments: bool = False
     ignore_parse_errors: bool = False
-    scientific: bool = True
+    scientific: bool = False
     trim: bool = False
     empty_as_null: bool = False
     trailing_comma: bool = True
@@ -76,7 +76,7 @@ class CsvOptions:
             null_literal=options.get("null-literal"),
             allow_comments=options.get("allow-comments", False),
             ignore_parse_errors=options.get("ignore-parse-errors", False),
-            scientific=options.get("write-bigdecimal-in-scientific-notation", True),
+            scientific=options.get("write-bigdecimal-in-scientific-notation", False),
             trim=options.get("trim-spaces", False),
             empty_as_null=options.get("empty-string-as-null", False),
             trailing_comma=options.get("allow-trailing-comma", True),

@@ -97,8 +97,8 @@ CSV = (
     _text("null-literal", "Text that represents null."),
     _flag(
         "write-bigdecimal-in-scientific-notation",
-        "Write decimals in scientific notation: 1E+5 instead of 100000.",
-        "true",
+        "Write decimals without zeros at their end, in scientific notation: 1E+5 instead of 100000. Flink's manual "
+        "says that this is the default; Flink 2.0.2 does it only where the option is 'true'.",
     ),
     _flag("trim-spaces", "Trim spaces and control characters around unquoted values.", side=Side.SOURCE),
     _flag("empty-string-as-null", "Read empty values, quoted or not, as null.", side=Side.SOURCE),
@@ -185,7 +185,8 @@ AVRO: tuple[Option[Any], ...] = (
         "timestamp_mapping.legacy",
         "'true' maps TIMESTAMP to Avro's timestamp-millis, as Flink did before 1.19, and supports neither "
         "TIMESTAMP_LTZ nor microseconds. 'false' maps TIMESTAMP to local timestamps and TIMESTAMP_LTZ to timestamps, "
-        "with milliseconds or microseconds.",
+        "always with milliseconds: Flink "
+        "2.0 reads and writes these also where its schema says microseconds.",
         "true",
     ),
 )

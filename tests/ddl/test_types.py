@@ -69,8 +69,8 @@ def test_scalar(text: str, name: str, parameters: tuple[int, ...]) -> None:
         ("INT NOT NULL ARRAY NOT NULL", ArrayType(INT.required(), nullable=False)),
         ("INT ARRAY ARRAY", ArrayType(ArrayType(INT))),
         ("MAP<STRING, INT NOT NULL>", MapType(STRING, INT.required())),
-        ("MULTISET<STRING>", MapType(STRING, INT.required())),
-        ("STRING MULTISET NOT NULL", MapType(STRING, INT.required(), nullable=False)),
+        ("MULTISET<STRING>", MapType(STRING, INT)),
+        ("STRING MULTISET NOT NULL", MapType(STRING, INT, nullable=False)),
         (
             "ROW<a INT, `b c` STRING NOT NULL>",
             RowType((RowField("a", INT), RowField("b c", STRING.required()))),

@@ -50,9 +50,9 @@ def test_the_schema_is_the_one_that_flink_derives() -> None:
     ("type", "logical"),
     [
         (scalar("TIMESTAMP", 0), "local-timestamp-millis"),
-        (scalar("TIMESTAMP", 6), "local-timestamp-micros"),
+        (scalar("TIMESTAMP", 6), "local-timestamp-millis"),
         (scalar("TIMESTAMP_LTZ", 3), "timestamp-millis"),
-        (scalar("TIMESTAMP_LTZ", 4), "timestamp-micros"),
+        (scalar("TIMESTAMP_LTZ", 4), "timestamp-millis"),
     ],
 )
 def test_timestamps_have_new_types_since_flink_1_19(type: DataType, logical: str) -> None:

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
-from bridge.formats.java_text import decimal, scientific, shortened, timestamp
+from bridge.formats.java_text import decimal, stripped, timestamp
 from bridge.formats.sql import Names, apply, let, literal, member, struct, with_sql_column
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
@@ -68,11 +68,12 @@ class _Writer:
         if not isinstance(type, ScalarType):
             return self._joined(value, type)
         if type.is_binary:
-            return f"base64({value})"
+            return _base64(value)
         if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
             return f"CAST({value} AS STRING)"
-        if type.name == "DECIMAL" and self.options.scientific:
-            return shortened(f"CAST({value} AS STRING)", type.parameters[1])
+        if type.name == "DECIMAL":
+            plain = f"CAST({value} AS STRING)"
+            return stripped(plain, type.parameters[1], self.names) if self.options.scientific else plain
         return value
 
     def field(self, value: str, text: str, type: DataType) -> str:
@@ -85,8 +86,8 @@ class _Writer:
             made = self._quoted_timestamp(f"CAST({value} AS STRING)", "-", "")
             later = self._quoted_timestamp(f"CAST({value} AS STRING)", "-+", "")
             made = f"IF({value} > DATE '9999-12-31', {later}, {made})"
-        elif type.name == "DECIMAL" and self.options.scientific:
-            made = scientific(text, type.parameters[1])
+        elif type.name == "DECIMAL":
+            made = self._quoted_decimal(text, type)
         else:
             made = f"CAST({value} AS STRING)"
         return f"coalesce({made}, {self.null})"
@@ -102,6 +103,16 @@ class _Writer:
             if not maybe and min(all) > self._last:
                 return text
         return self._quoted(text)
+
+    def _quoted_decimal(self, text: str, type: ScalarType) -> str:
+        """Return the text of a decimal, which Jackson quotes as it does other texts."""
+        longest = type.parameters[0] + len("-0.")
+        is_plain = not self.options.scientific and longest <= _LONG
+        return (
+            text
+            if is_plain and self._last < "-" and self._escape not in "-.0123456789"
+            else self._quoted(text)
+        )
 
     def _joined(self, value: str, type: DataType) -> str:
         """Return the elements joined by the delimiter, which is not escaped in them; null where `value` is."""
@@ -124,7 +135,7 @@ class _Writer:
         if type.is_string:
             return value
         if type.is_binary:
-            return f"base64({value})"
+            return _base64(value)
         if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
             return let(self.names, f"CAST({value} AS STRING)", lambda t: timestamp(t, type))
         if type.name == "DECIMAL":
@@ -147,3 +158,8 @@ class _Writer:
         for c in self._doubled:
             inner = f"replace({inner}, {literal(c)}, {literal(c * 2)})"
         return f"IF(({long}) OR {text} RLIKE {literal(self._special)}, concat({q}, {inner}, {q}), {text})"
+
+
+def _base64(value: str) -> str:
+    """Return the base64 of `value` in one line, which Spark breaks."""
+    return f"replace(base64({value}), {literal(chr(13) + chr(10))}, '')"

@@ -1,8 +1,9 @@
 """Rows to JSON text, byte for byte as flink-json writes it (RowDataToJsonConverters).
 
 Spark's `to_json` uses the same library with the same settings; only timestamps and decimals need conversion. Timestamps
-become Flink's texts. Decimals become VARIANT, which Spark writes as plain numbers without trailing zeros; a document in
-which Java would write an exponent (1E+2) is written once more, with Java's texts in place of the numbers.
+become Flink's texts. Decimals become VARIANT, which Spark writes as plain numbers without trailing zeros, unless they
+are written with all their digits; a document in which Java's text is another one (1E+2) is written once more, with
+Java's texts in place of the numbers. Characters beyond 16 bits are escaped, as Jackson does where it writes bytes.
 
 Documents without exponents involve no lambda function, since Spark compiles none: SQL of a value is repeated instead,
 so values must be columns, variables, or members of those.
@@ -27,6 +28,9 @@ __all__ = ["JsonEncoder", "Part", "parts"]
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
 _UNQUOTED = r"""concat('"(?:', {mark}, ')([-+.0-9E]+)"')"""
 _MARK_PATTERN = r"'\\\\u0001'"
+
+_BEYOND_16_BITS = literal(r"[^\x{0}-\x{FFFF}]")
+_ESCAPE = literal(r"\u")
 
 # Every number of so many digits fits into a BIGINT.
 _LONG_DIGITS = 18
@@ -67,19 +71,28 @@ class JsonEncoder:
 
     def text(self, members: Sequence[Part], when: str, names: Names) -> str:
         """Return SQL of the text of an object with these members where `when`, never null, is true; else of null."""
-        inner = names.lambdas()
-        writer = _Writer(self.options, inner, _as_variant)
+        made = self._unescaped(members, when, names)
+        if not any(_is_text(t) for m in members for t in types(m.type)):
+            return made
+        return let(
+            names, made, lambda t: f"IF({t} RLIKE {_BEYOND_16_BITS}, {_escaped(t, names.lambdas())}, {t})"
+        )
+
+    def _unescaped(self, members: Sequence[Part], when: str, names: Names) -> str:
+        inner, plain_decimals = names.lambdas(), self.options.plain_decimals
+        writer = _Writer(self.options, inner, _as_it_is if plain_decimals else _as_variant)
         plain = f"IF({when}, {writer.document(members)}, NULL)"
-        reasons = " OR ".join(e for m in members if (e := writer.any(m.value, m.type, _wants_exponent)))
-        if self.options.plain_decimals or not reasons:
+        differs = _has_exponent if plain_decimals else _wants_exponent
+        reasons = " OR ".join(e for m in members if (e := writer.any(m.value, m.type, differs)))
+        if not reasons:
             return plain
 
         def chosen(text: str, exponent: str) -> str:
-            return f"IF({exponent}, {self._with_exponents(members, text, inner)}, {text})"
+            return f"IF({exponent}, {self._with_own_texts(members, text, inner)}, {text})"
 
         return let(names, plain, lambda t: let(names, f"{when} AND ({reasons})", lambda e: chosen(t, e)))
 
-    def _with_exponents(self, members: Sequence[Part], plain: str, names: Names) -> str:
+    def _with_own_texts(self, members: Sequence[Part], plain: str, names: Names) -> str:
         """Return the document with decimals as marked texts, from which mark and quotes are removed.
 
         No text of the row looks like a marked one: where the row contains the mark, a mark is used that is longer than
@@ -87,7 +100,10 @@ class JsonEncoder:
 
         def marked(size: str) -> str:
             def marked_text(value: str, type: ScalarType) -> str:
-                return f"concat(repeat({_MARK}, {size}), {_scientific(names, value, type)})"
+                text = _all_digits(value, type)
+                if not self.options.plain_decimals:
+                    text = stripped(text, type.parameters[1], names)
+                return f"concat(repeat({_MARK}, {size}), {text})"
 
             return _Writer(self.options, names, marked_text).document(members)
 
@@ -164,6 +180,19 @@ def _as_variant(value: str, type: ScalarType) -> str:
     return f"CAST({value} AS VARIANT)" if type.parameters[1] else value
 
 
+def _as_it_is(value: str, type: ScalarType) -> str:
+    return value
+
+
+def _has_exponent(value: str, type: DataType) -> str | None:
+    """Return the condition under which Spark writes an exponent: for very small numbers and zeros."""
+    if not (_is_decimal(type) and isinstance(type, ScalarType) and type.parameters[1] > PLAIN_PLACES):
+        return None
+    least = f"0.{'0' * (PLAIN_PLACES - 1)}1"
+    low, high = (f"CAST('{n}' AS {type.spark()})" for n in (f"-{least}", least))
+    return f"({value} > {low} AND {value} < {high})"
+
+
 def _wants_exponent(value: str, type: DataType) -> str | None:
     """Return the condition under which Java writes an exponent: for multiples of ten, and for very small numbers."""
     if not _is_decimal(type):
@@ -186,11 +215,21 @@ def _wants_exponent(value: str, type: DataType) -> str | None:
     return " OR ".join(reasons) or None
 
 
-def _scientific(names: Names, value: str, type: ScalarType) -> str:
-    """Return Java's BigDecimal.stripTrailingZeros().toString()."""
-    scale = type.parameters[1]
-    # A cast may give an exponent of its own.
-    return stripped(f"replace(format_number({value}, {scale}), ',', '')", scale, names)
+def _all_digits(value: str, type: ScalarType) -> str:
+    """Return Java's BigDecimal.toPlainString(), where a cast may give an exponent of its own."""
+    return f"replace(format_number({value}, {type.parameters[1]}), ',', '')"
+
+
+def _escaped(text: str, names: Names) -> str:
+    """Return `text` with characters beyond 16 bits as the escapes of their two halves."""
+    c = names.fresh()
+    hex = f"hex(encode({c}, 'UTF-16BE'))"
+    halves = f"concat({_ESCAPE}, left({hex}, 4), {_ESCAPE}, right({hex}, 4))"
+    return f"array_join(transform(split({text}, ''), {c} -> IF(octet_length({c}) = 4, {halves}, {c})), '')"
+
+
+def _is_text(type: DataType) -> bool:
+    return isinstance(type, ScalarType) and type.is_string
 
 
 def _is_decimal(type: DataType) -> bool:

@@ -31,8 +31,9 @@ _BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
 # The length of a timestamp without a fraction; a sign or a year of more digits makes it longer, never shorter.
 _SECONDS = len("2020-02-29 12:00:00")
 
-# So many decimal digits are exact in a DOUBLE.
+# So many decimal digits are exact in a DOUBLE. A number of more is in the document where its text is longer.
 _DOUBLE_DIGITS = 15
+_MORE_DIGITS = f"[0-9.]{{{_DOUBLE_DIGITS + 2}}}"
 
 
 _Test = Callable[[str, str, DataType], str]
@@ -54,6 +55,8 @@ def temporal_value(text: str, type: ScalarType, options: JsonOptions) -> str:
         fraction = rf"([.][0-9]{{{digits}}})[0-9]+" if digits else "[.][0-9]*"
         cut = f"regexp_replace({text}, '{fraction}', '{'$1' if digits else ''}')"
         exact = f"IF(octet_length({text}) > {_SECONDS + (digits and digits + 1)}, {cut}, {text})"
+    if options.iso_8601 and type.name == "TIMESTAMP_LTZ":  # Spark reads no zone after minutes
+        exact = f"regexp_replace({exact}, '(T[0-9]{{2}}:[0-9]{{2}})Z$', '$1:00Z')"
     pattern = temporal_pattern(type, options.iso_8601)
     if not options.iso_8601:
         pattern = f"{usual_temporal_pattern(type)}|{pattern}"
@@ -70,6 +73,14 @@ def _short_decimal(type: ScalarType) -> str:
     if whole == short:
         return f"^-?[0-9]{{1,{whole}}}(?:{fraction})?$"
     return f"^-?(?:[0-9]{{1,{whole}}}|[0-9]{{1,{short}}}{fraction})$"
+
+
+def _has_more_digits(type: DataType) -> bool:
+    """Return whether values of `type` may have digits that a fraction loses as a DOUBLE."""
+    if not (isinstance(type, ScalarType) and type.name == "DECIMAL"):
+        return False
+    precision, scale = type.parameters
+    return scale > 0 and min(precision - scale, _DOUBLE_DIGITS - 1) + scale > _DOUBLE_DIGITS
 
 
 class FastPath:
@@ -97,6 +108,8 @@ class FastPath:
             like_a_double = self._any(parsed, "", self.row, self._like_a_double)
             if like_a_double:
                 reasons.append(f"(({like_a_double}) AND {text} RLIKE {literal(_BARE_FRACTION)})")
+        if any(_has_more_digits(t) for t in types(self.row)):
+            reasons.append(f"{text} RLIKE {literal(_MORE_DIGITS)}")
         if self.options.fail_on_missing_field:
             reasons.append(self._any(parsed, "", self.row, lambda x, y, t: f"{x} IS NULL"))
         reasons.append(self._any(parsed, converted, self.row, self._misfit))

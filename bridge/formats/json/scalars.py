@@ -23,6 +23,8 @@ _FLOATING = "^[+-]?(NaN|Infinity|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?[
 _DECIMAL = "^(?=.{1,1000}$)[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _EDGES = r"^[\x00-\x20]+|[\x00-\x20]+$"
 _SPACES = r"[\x00-\x20]"
+# White space may be between groups of four characters, not in one.
+_GROUPS = r"^(?:[\x00-\x20]*[^\x00-\x20]{4})*[\x00-\x20]*$"
 _CONTAINER = r"^[{\[]"
 _BASE64 = "^[A-Za-z0-9+/]*={0,2}$"
 
@@ -86,7 +88,7 @@ def _trimmed(text: str) -> str:
 
 
 def _spaceless(text: str) -> str:
-    return f"regexp_replace({text}, {literal(_SPACES)}, '')"
+    return f"IF({text} RLIKE {literal(_GROUPS)}, regexp_replace({text}, {literal(_SPACES)}, ''), NULL)"
 
 
 def _binary(text: str) -> str:

@@ -128,20 +128,19 @@ def test_lengths_that_no_record_has_cost_no_memory(spark: SparkSession) -> None:
 
 
 def test_timestamps_keep_the_digits_they_have(spark: SparkSession) -> None:
-    """A precision below the unit cuts, both ways, before 1970, too."""
+    """A precision below milliseconds cuts, both ways, before 1970, too; beyond there are none."""
     row = row_type(a=scalar("TIMESTAMP", 0), b=scalar("TIMESTAMP", 4), c=scalar("TIMESTAMP_LTZ", 3))
     at = datetime(1969, 12, 31, 23, 59, 58, 123456)
     written = encode_all(spark, _FORMAT.encoder(row, _NEW), row, [(at, at, at), (None, None, None)])
-    assert written[0] == _some(_long(-2000)) + _some(_long(-1876600)) + _some(_long(-1877))
+    assert written[0] == _some(_long(-2000)) + _some(_long(-1877)) + _some(_long(-1877))
     more = _some(_long(-1)) + _some(_long(-1)) + _some(_long(-1))
     [first, second, third] = decode_all(spark, _FORMAT.decoder(row, _NEW), [*written, more])
-    assert first[0] is not None and first[0][0][1]["b"] == at.replace(microsecond=123400)
+    assert first[0] is not None and first[0][0][1]["b"] == at.replace(microsecond=123000)
     assert second[0] is not None and set(second[0][0][1].values()) == {None}
     assert third[0] is not None and third[0][0][1]["a"] == datetime(1969, 12, 31, 23, 59, 59)
     first_of_all = [b"\x00" + _some(_long(-(2**63))) + b"\x00"]
-    assert decode_all(spark, _FORMAT.decoder(row, _NEW), first_of_all) == [
-        (None, "field 'b': out of range of TIMESTAMP(4)")
-    ]
+    [(rows, error)] = decode_all(spark, _FORMAT.decoder(row, _NEW), first_of_all)
+    assert rows is None and error
 
 
 _TYPES: dict[str, tuple[Any, Any, bytes, Any]] = {

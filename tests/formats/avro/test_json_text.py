@@ -38,7 +38,7 @@ _ROW = row_type(
     sizes=MapType(scalar("STRING"), scalar("INT").required()),
     inner=row_type(a=scalar("INT"), b=scalar("BYTES").required()),
 )
-_AT, _SINCE = datetime(1969, 12, 31, 23, 59, 58, 123000), datetime(2026, 1, 2, 3, 4, 5, 678901)
+_AT, _SINCE = datetime(1969, 12, 31, 23, 59, 58, 123000), datetime(2026, 1, 2, 3, 4, 5, 678000)
 _FULL: tuple[Any, ...] = (
     2**53 + 1,
     'ü"\n',

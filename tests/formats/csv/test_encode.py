@@ -25,6 +25,8 @@ _ROW = row_type(
     f=ArrayType(scalar("DECIMAL", 10, 2)),
     g=row_type(p=scalar("STRING"), q=scalar("DATE")),
 )
+_LONG = "+/v7" * 20
+"""More than Spark writes as base64 in one line."""
 _MOMENT = datetime(1970, 1, 1, 0, 2, 3, 100_000)
 _ROWS: list[Any] = [
     (
@@ -40,7 +42,7 @@ _ROWS: list[Any] = [
     ("x" * 24, None, None, None, None, None, None),
     ("\U0001f600" * 13, float("nan"), Decimal(0), None, b"", None, (None, None)),
     ("a\\b", None, None, None, None, None, None),
-    ("a|b", None, None, None, None, None, None),
+    ("a|b", None, None, None, b"\xfb" * 60, None, None),
 ]
 
 
@@ -48,47 +50,47 @@ _ROWS: list[Any] = [
     ("options", "lines"),
     [
         (
-            {},
+            {"write-bigdecimal-in-scientific-notation": True},
             [
-                '"a ""b",1.0E10,1E+5,"1970-01-01 00:02:03.1Z","+/8=","1.5;;1E+2",x;2018-10-12',
+                '"a ""b",1.0E10,"1E+5","1970-01-01 00:02:03.1Z","+/8=","1.5;;1E+2",x;2018-10-12',
                 ',-0.0,-1.2E-7,,YWJj,,"a b;"',
                 "x" * 24 + ",,,,,,",
                 '"' + "\U0001f600" * 13 + '",NaN,0,,,,;',
                 '"a\\b",,,,,,',
-                "a|b,,,,,,",
+                f'a|b,,,,"{_LONG}",,',
             ],
         ),
         (
-            {"null-literal": "N", "write-bigdecimal-in-scientific-notation": False, "escape-character": "\\"},
+            {"null-literal": "N", "escape-character": "\\"},
             [
                 '"a ""b",1.0E10,100000.00000000,"1970-01-01 00:02:03.1Z","+/8=",1.50;N;100.00,x;2018-10-12',
                 ',-0.0,-0.00000012,N,YWJj,,"a b;N"',
                 "x" * 24 + ",N,N,N,N,N,N",
                 '"' + "\U0001f600" * 13 + '",NaN,0.00000000,N,,N,N;N',
                 '"a\\\\b",N,N,N,N,N,N',
-                "a|b,N,N,N,N,N,N",
+                f'a|b,N,N,N,"{_LONG}",N,N',
             ],
         ),
         (
             {"field-delimiter": "|", "quote-character": "'", "array-element-delimiter": "/"},
             [
-                "'a \"b'|1.0E10|1E+5|'1970-01-01 00:02:03.1Z'|'+/8='|'1.5//1E+2'|'x/2018-10-12'",
-                "|-0.0|-1.2E-7||'YWJj'||'a b/'",
+                "'a \"b'|1.0E10|'100000.00000000'|'1970-01-01 00:02:03.1Z'|'+/8='|'1.50//100.00'|'x/2018-10-12'",
+                "|-0.0|'-0.00000012'||'YWJj'||'a b/'",
                 "'" + "x" * 24 + "'||||||",
-                "'" + "\U0001f600" * 13 + "'|NaN|0||||'/'",
+                "'" + "\U0001f600" * 13 + "'|NaN|'0.00000000'||||'/'",
                 "'a\\b'||||||",
-                "'a|b'||||||",
+                f"'a|b'||||'{_LONG}'||",
             ],
         ),
         (
             {"disable-quote-character": True},
             [
-                'a "b,1.0E10,1E+5,1970-01-01 00:02:03.1Z,+/8=,1.5;;1E+2,x;2018-10-12',
-                ",-0.0,-1.2E-7,,YWJj,,a b;",
+                'a "b,1.0E10,100000.00000000,1970-01-01 00:02:03.1Z,+/8=,1.50;;100.00,x;2018-10-12',
+                ",-0.0,-0.00000012,,YWJj,,a b;",
                 "x" * 24 + ",,,,,,",
-                "\U0001f600" * 13 + ",NaN,0,,,,;",
+                "\U0001f600" * 13 + ",NaN,0.00000000,,,,;",
                 "a\\b,,,,,,",
-                "a|b,,,,,,",
+                f"a|b,,,,{_LONG},,",
             ],
         ),
     ],

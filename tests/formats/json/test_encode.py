@@ -47,15 +47,15 @@ def test_decimals_of_all_digits_are_written_whole(spark: SparkSession) -> None:
         (
             {"encode.decimal_as_plain_number": True},
             [
-                '{"a":454621864049246170,"b":0.000000027,"c":100}',
-                '{"a":-1200,"b":-0.000001,"c":-0.5}',
+                '{"a":454621864049246170,"b":0.000000027,"c":100.00}',
+                '{"a":-1200,"b":-0.000001000,"c":-0.50}',
                 '{"a":0,"b":-0.000000001,"c":10.05}',
-                '{"a":12345678901234567891,"b":1.1,"c":120}',
+                '{"a":12345678901234567891,"b":1.100000000,"c":120.00}',
             ],
         ),
     ],
 )
-def test_decimals_lose_their_trailing_zeros(
+def test_decimals_lose_their_trailing_zeros_unless_they_are_plain(
     spark: SparkSession, options: dict[str, Any], expected: list[str]
 ) -> None:
     rows = [

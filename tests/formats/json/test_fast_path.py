@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let
 from bridge.schema import ArrayType, MapType
-from tests.formats.support import plain, row_type, scalar
+from tests.formats.support import decode_all, plain, row_type, scalar
 
 _ROW = row_type(
     flag=scalar("BOOLEAN"),
@@ -34,7 +36,7 @@ _ROW = row_type(
 _DIGITS = st.integers(0, 10**25).map(str)
 _NUMBERS = st.one_of(
     st.sampled_from(
-        "0 -0 1.10 1.0 -1.50 0.1 100 1e3 1E400 -1.5e-7 127 128 1e999999999 12345678901234567890".split()
+        "0 -0 1.10 1.0 -1.50 0.1 100 1e3 1E400 -1.5e-7 127 128 1e999999999 1.000000000000000001 1234567890123456789".split()
     ),
     st.integers(-(2**65), 2**65).map(str),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -123,3 +125,12 @@ def test_both_paths_give_the_same(spark: SparkSession, payloads: list[bytes]) ->
             assert (plain([c.row for c in r.g.rows]), r.g.error) == known, payload
             covered += 1
     assert covered > len(payloads) // 10
+
+
+def test_digits_that_a_double_loses_are_read(spark: SparkSession) -> None:
+    decoder = JsonDecoder(row_type(n=scalar("DECIMAL", 38, 18)), JsonOptions())
+    payloads = [b'{"n":1.000000000000000001}', b'{"n":1.5}']
+    exact = [Decimal("1.000000000000000001"), Decimal("1.5")]
+    assert decode_all(spark, decoder, payloads) == [([("+I", {"n": n})], None) for n in exact]
+    assert decode_all(spark, decoder, payloads, fast=True)[0] == (None, NEEDS_FULL_DECODE)
+    assert decode_all(spark, decoder, payloads[1:], fast=True) == [([("+I", {"n": exact[1]})], None)]

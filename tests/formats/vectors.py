@@ -1,0 +1,277 @@
+"""What Flink's formats read and wrote, and the same documents and rows by the bridge's decoders and encoders.
+
+`vectors.jsonl` is written by `make flink-vectors`. A case is a format with options and columns. Values are as they are
+there: numbers, texts and booleans as they are, others as an object with their kind, and rows without fields that are
+null.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bridge.arrow_formats.arrow_types import arrow_type
+from bridge.arrow_formats.base import NeedsFullDecode, RowColumns
+from bridge.arrow_formats.catalog import arrow_decoder, arrow_encoder
+from bridge.ddl import parse
+from bridge.definition import FormatSpec
+from bridge.formats import catalog
+from bridge.formats.base import NEEDS_FULL_DECODE, ChangeEncoder, FastPathDecoder
+from bridge.options.formats import FORMATS
+from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
+from tests.formats.shapes import options_of
+
+__all__ = ["Case", "Decoded", "Encoded", "cases", "decode", "encode", "is_error", "is_same"]
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A document, and the rows that are read: kinds with values, or an object with the error."""
+
+    document: bytes | None
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A row kind with values, and the document that is written for it."""
+
+    kind: str
+    row: Any
+    document: bytes | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A format with options (as in the DDL, without the prefix) and columns."""
+
+    format: str
+    options: Mapping[str, str]
+    columns: Mapping[str, str]
+    decoded: list[Decoded] = field(default_factory=list)
+    encoded: list[Encoded] = field(default_factory=list)
+
+    @cached_property
+    def row(self) -> RowType:
+        columns = ", ".join(f"`{name}` {type}" for name, type in self.columns.items())
+        table = parse(f"CREATE TABLE t ({columns}) WITH ('connector' = 'kafka')", "t.sql")
+        return RowType(tuple(RowField(c.name, c.type) for c in table.schema.physical))
+
+    @cached_property
+    def spec(self) -> FormatSpec:
+        """The format as a definition has it."""
+        known = {option.key: option for option in FORMATS[self.format].options}
+        given = {key: known[key].parse(text) for key, text in self.options.items()}
+        return FormatSpec(self.format, options_of(self.format, given), self.row, self.row.names)
+
+    @property
+    def name(self) -> str:
+        options = ", ".join(f"{key}={text}" for key, text in self.options.items())
+        return f"{self.format} {options} of {', '.join(self.columns)}"
+
+
+def cases() -> Iterator[Case]:
+    """All cases, in the order of the file."""
+    found: Case | None = None
+    lines = Path(__file__).with_name("vectors.jsonl").read_text().splitlines()
+    for line in map(json.loads, lines[1:]):
+        if "format" in line:
+            if found is not None:
+                yield found
+            found = Case(line["format"], line["options"], line["columns"])
+        elif "decode" in line:
+            assert found is not None
+            found.decoded.append(Decoded(_document(line["decode"]), line["rows"]))
+        else:
+            assert found is not None
+            kind, row = line["encode"]
+            found.encoded.append(Encoded(kind, {"row": row}, _document(line["document"])))
+    assert found is not None
+    yield found
+
+
+def _document(shown: Any) -> bytes | None:
+    if isinstance(shown, dict):
+        return base64.b64decode(shown["bytes"])
+    return shown if shown is None else str(shown).encode("utf-8", "surrogatepass")
+
+
+def decode(spark: SparkSession, case: Case) -> dict[str, list[Any]]:
+    """What each path of the bridge reads of the documents, like `Decoded.rows`, by the name of the path; None where the
+    path leaves a document to another one."""
+    payloads = [d.document for d in case.decoded]
+    decoder = catalog.get(case.format).decoder(case.row, case.spec.options)
+    made = pa.table({"i": pa.array(range(len(payloads))), "x": pa.array(payloads, pa.binary())})
+    frame = spark.createDataFrame(made).coalesce(1)
+    frame = frame.withColumn("full", decoder.decode(F.col("x")))
+    if isinstance(decoder, FastPathDecoder):
+        frame = decoder.decode_fast(frame, F.col("x"), "fast")
+    table = frame.drop("x").toArrow().sort_by("i")
+    paths = [name for name in table.column_names if name != "i"]
+    found = {path: [_outcome(o, case) for o in _structs(table[path])] for path in paths}
+    if FORMATS[case.format].arrow:
+        found["arrow"] = _by_arrow(case)
+    return found
+
+
+def is_same(flink: Any, bridge: Any, *, skips_errors: bool = False) -> bool:
+    """Whether the bridge reads what Flink reads: the same changes, or an error where Flink has one. What is skipped
+    is an error in the bridge, which counts it, and no row in Flink."""
+    if skips_errors and is_error(bridge):
+        return bool(flink == [])
+    if is_error(flink) or is_error(bridge):
+        return is_error(flink) and is_error(bridge)
+    return _equal(flink, bridge)
+
+
+def is_error(outcome: Any) -> bool:
+    """Whether there is an error in place of rows."""
+    return isinstance(outcome, dict)
+
+
+def _equal(flink: Any, bridge: Any) -> bool:
+    if isinstance(flink, list) and isinstance(bridge, list):
+        return len(flink) == len(bridge) and all(map(_equal, flink, bridge))
+    if not isinstance(flink, dict) or not isinstance(bridge, dict):
+        return type(flink) is type(bridge) and bool(flink == bridge)
+    if "double" in flink and "double" in bridge:
+        return _bits(float(flink["double"]), bridge) == _bits(bridge["double"], bridge)
+    if "decimal" in flink and "decimal" in bridge:
+        return bool(Decimal(flink["decimal"]) == bridge["decimal"])
+    if "ns" in flink and "us" in bridge:
+        return bool(flink["ns"] // 1000 == bridge["us"])
+    if "map" in flink and "map" in bridge:
+        return _equal(*(sorted(of["map"], key=str) for of in (flink, bridge)))
+    return flink.keys() == bridge.keys() and all(_equal(value, bridge[key]) for key, value in flink.items())
+
+
+def _bits(value: float, bridge: Any) -> bytes:
+    """The bits of a number, of which all that are none are one."""
+    if value != value:
+        return b"NaN"
+    return struct.pack(">f" if bridge.get("single") else ">d", value)
+
+
+def _structs(column: pa.ChunkedArray) -> list[Any]:
+    return cast(list[Any], pa.chunked_array([_numbered(chunk) for chunk in column.chunks]).to_pylist())
+
+
+def _outcome(outcome: Any, case: Case) -> Any:
+    if outcome["error"] == NEEDS_FULL_DECODE:
+        return None
+    if outcome["error"] is not None:
+        return {"error": outcome["error"]}
+    return [[change["kind"], _tagged(change["row"], case.row)] for change in outcome["rows"] or []]
+
+
+def _by_arrow(case: Case) -> list[Any]:
+    decoder = arrow_decoder(case.spec)
+    found: list[Any] = []
+    for wanted in case.decoded:
+        if isinstance(decoder, str) or wanted.document is None:
+            found.append(None)
+            continue
+        try:
+            read = decoder.decode(pa.array([wanted.document], pa.binary()))
+        except NeedsFullDecode:
+            found.append(None)
+            continue
+        rows = _structs(pa.chunked_array([read.combine_chunks().to_struct_array().combine_chunks()]))
+        found.append([["+I", _tagged(row, case.row)] for row in rows])
+    return found
+
+
+def _numbered(values: pa.Array) -> pa.Array:
+    """The same values, with days and times as numbers, as Python lacks years that Spark has."""
+    return values.cast(_as_numbers(values.type))
+
+
+def _as_numbers(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type):
+        return pa.int64()
+    if pa.types.is_date32(type):
+        return pa.int32()
+    if pa.types.is_struct(type):
+        return pa.struct([(f.name, _as_numbers(f.type)) for f in type.fields])
+    if pa.types.is_list(type):
+        return pa.list_(pa.field(type.value_field.name, _as_numbers(type.value_type)))
+    if pa.types.is_map(type):
+        return pa.map_(_as_numbers(type.key_type), _as_numbers(type.item_type))
+    return type
+
+
+def _tagged(value: Any, type: DataType) -> Any:
+    """A value as the file has it."""
+    if value is None:
+        return None
+    if isinstance(type, RowType):
+        parts = {f.name: _tagged(value[f.name], f.type) for f in type.fields}
+        return {"row": {name: part for name, part in parts.items() if part is not None}}
+    if isinstance(type, ArrayType):
+        return {"array": [_tagged(item, type.element) for item in value]}
+    if isinstance(type, MapType):
+        return {"map": [[_tagged(k, type.key), _tagged(v, type.value)] for k, v in value]}
+    assert isinstance(type, ScalarType)
+    if type.is_binary:
+        return {"bytes": base64.b64encode(value).decode()}
+    if type.name == "FLOAT":
+        return {"double": value, "single": True}
+    kinds = {"DECIMAL": "decimal", "DOUBLE": "double", "TIMESTAMP": "us", "TIMESTAMP_LTZ": "us"}
+    return {kinds[type.name]: value} if type.name in kinds else value
+
+
+def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
+    """What each path of the bridge writes for the rows, by the name of the path."""
+    rows = pa.array([_arrow(e.row, case.row) for e in case.encoded], arrow_type(case.row))
+    is_old = pa.array([e.kind in ("-U", "-D") for e in case.encoded])
+    encoder = catalog.get(case.format).encoder(case.row, case.spec.options)
+    frame = spark.createDataFrame(pa.table({"at": pa.array(range(len(rows))), "x": rows, "old": is_old}))
+    if FORMATS[case.format].insert_only:
+        written = encoder.encode(F.col("x"))
+    else:
+        changes = cast(ChangeEncoder, encoder)
+        before, after = F.when(F.col("old"), F.col("x")), F.when(~F.col("old"), F.col("x"))
+        written = changes.encode_change(before, after)
+    by_arrow = arrow_encoder(case.spec)
+    texts = () if isinstance(by_arrow, str) else by_arrow.as_texts
+    taken = [
+        (F.col(f"x.{name}").cast("string") if name in texts else F.col(f"x.{name}")).alias(name)
+        for name in (() if isinstance(by_arrow, str) else by_arrow.columns)
+    ]
+    table = frame.coalesce(1).select("at", written.alias("written"), *taken).toArrow().sort_by("at")
+    found = {"spark": table["written"].to_pylist()}
+    if not isinstance(by_arrow, str):
+        given = {name: table[name].combine_chunks() for name in by_arrow.columns}
+        found["arrow"] = by_arrow.encode(RowColumns(given, table.num_rows)).to_pylist()
+    return found
+
+
+def _arrow(value: Any, type: DataType) -> Any:
+    """A value of the file as pyarrow takes it."""
+    if value is None:
+        return None
+    if isinstance(type, RowType):
+        return {f.name: _arrow(value["row"].get(f.name), f.type) for f in type.fields}
+    if isinstance(type, ArrayType):
+        return [_arrow(item, type.element) for item in value["array"]]
+    if isinstance(type, MapType):
+        return [(_arrow(k, type.key), _arrow(v, type.value)) for k, v in value["map"]]
+    assert isinstance(type, ScalarType)
+    if type.is_binary:
+        return base64.b64decode(value["bytes"])
+    if type.name == "DECIMAL":
+        return Decimal(value["decimal"])
+    if type.name in ("FLOAT", "DOUBLE"):
+        return float(value["double"])
+    return value["ns"] // 1000 if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") else value
