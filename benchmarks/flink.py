@@ -15,10 +15,11 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 
 from bridge import jars
 
-__all__ = ["Flink", "fetch", "found"]
+__all__ = ["Flink", "fetch", "found", "log_settings"]
 
 VERSION = "2.0.2"
 _CONNECTORS = (
@@ -42,7 +43,7 @@ _OPENED = (
 )
 """Packages of Java that Flink reflects upon (conf/config.yaml of its distribution)."""
 _LOGGING = """\
-rootLogger.level = {level}
+rootLogger.level = $level
 rootLogger.appenderRef.console.ref = console
 appender.console.name = console
 appender.console.type = CONSOLE
@@ -89,7 +90,7 @@ class Flink:
     ) -> list[str]:
         """The command that runs a Java program with Flink's libraries; its file has the name of its class. The settings
         of its log are put into `place`."""
-        (place / "log4j2.properties").write_text(_LOGGING.format(level=level))
+        (place / "log4j2.properties").write_text(log_settings(level))
         libraries = sorted((self._folder / "lib").glob("*.jar"))
         classes = [_compiled(self._folder, source), *libraries, *_connectors()]
         opened = [
@@ -123,6 +124,11 @@ def fetch() -> Flink:
             made.rename(folder)
     _compiled(folder, _RUNNER)
     return Flink(folder)
+
+
+def log_settings(level: str) -> str:
+    """Returns the properties of log4j: messages from `level` on go to the standard error stream."""
+    return Template(_LOGGING).substitute(level=level)
 
 
 def _folder() -> Path:
