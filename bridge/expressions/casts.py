@@ -16,12 +16,10 @@ from bridge.expressions.precision import cut, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
-from bridge.schema import ArrayType, DataType, ScalarType
+from bridge.schema import BYTES, TIMES, ArrayType, DataType, ScalarType
 
 __all__ = ["DAY_OF_TIME", "cast", "failed", "text_to_time", "to_text"]
 
-_BYTES = ("BINARY", "VARBINARY", "BYTES")
-_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
 _NO_VALUE = "a CAST to {} of a text that is none; TRY_CAST gives NULL"
@@ -35,10 +33,13 @@ def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
     wanted = written(node.to)
     if given is None and isinstance(wanted, ScalarType) and wanted.name in TEXT:
         return _sized(spark("CAST(@0 AS STRING)", node.this), wanted), wanted
-    if given is None or given in (NULL, wanted) or not isinstance(wanted, ScalarType):
+    is_nested = not isinstance(wanted, ScalarType) and not isinstance(given, ScalarType)
+    if given is None or given in (NULL, wanted) or is_nested:
         return cut(node, wanted), wanted
     trying = bool(node.args.get("safe"))
-    if isinstance(given, ScalarType):
+    if not isinstance(wanted, ScalarType):
+        made = None
+    elif isinstance(given, ScalarType):
         made = _of_scalar(node.this, given, wanted, trying)
     elif isinstance(given, ArrayType) and wanted.name in TEXT:
         made = _sized(to_text(node.this, given), wanted)
@@ -63,9 +64,9 @@ def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
         return value
     if type.name == "BOOLEAN":
         return spark("UPPER(CAST(@0 AS STRING))", value)
-    if type.name in _BYTES:
+    if type.name in BYTES:
         return spark("MAKE_VALID_UTF8(CAST(@0 AS STRING))", value)
-    if type.name in _TIMES:
+    if type.name in TIMES:
         digits = type.parameters[0]
         return spark(f"DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss{'.' * bool(digits)}{'S' * digits}')", value)
     return spark("CAST(@0 AS STRING)", value)
@@ -80,8 +81,8 @@ def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: b
     """None if Flink has no such cast."""
     if wanted.name in TEXT:
         return _sized(to_text(value, given), wanted)
-    if wanted.name in _BYTES:
-        return spark("CAST(@0 AS BINARY)", value) if given.name in (*TEXT, *_BYTES) else None
+    if wanted.name in BYTES:
+        return spark("CAST(@0 AS BINARY)", value) if given.name in (*TEXT, *BYTES) else None
     if wanted.name == "BOOLEAN":
         if given.name in TEXT:
             no_value = failed(_NO_VALUE.format("BOOLEAN"), "BOOLEAN")
@@ -160,7 +161,7 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
             return made
         reason = failed(_NO_VALUE.format(wanted.name), wanted.spark())
         return spark(f"COALESCE(@1, IF(@0 IS NULL, NULL, {reason}))", value, made)
-    if given.name not in ("DATE", *_TIMES):
+    if given.name not in ("DATE", *TIMES):
         return None
     if wanted.name == "DATE" and given.name == "TIMESTAMP":
         return spark(DAY_OF_TIME, value)
