@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 __all__ = [
+    "BYTES",
+    "TIMES",
     "ArrayType",
     "Column",
     "ComputedColumn",
@@ -55,6 +57,8 @@ class DataType:
         return replace(self, nullable=False)
 
 
+BYTES = ("BINARY", "VARBINARY", "BYTES")
+TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _SPARK_SCALARS = {
     "CHAR": "STRING",
     "VARCHAR": "STRING",
@@ -70,6 +74,7 @@ _SPARK_SCALARS = {
     "FLOAT": "FLOAT",
     "DOUBLE": "DOUBLE",
     "DATE": "DATE",
+    "NULL": "VOID",
     "TIMESTAMP": "TIMESTAMP_NTZ",
     "TIMESTAMP_LTZ": "TIMESTAMP",
 }

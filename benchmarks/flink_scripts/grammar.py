@@ -5,11 +5,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from benchmarks.flink_scripts.cases import Case, Insert
 
 __all__ = ["drawn_cases"]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a query reads: FROM and WHERE, and columns with their types to group by and to compute with."""
+
+    source: str
+    groups: Sequence[tuple[str, str]]
+    values: Sequence[tuple[str, str]]
 
 
 def drawn_cases(seed: int, count: int) -> list[Case]:
@@ -71,14 +80,14 @@ def _case(draw: random.Random, name: str) -> Case:
     draw.shuffle(chosen)
     tables = [_FROM[number] for number in chosen]
     adds_only = all(table[0] in _ADDING for table in tables)
-    shape = draw.choice([*_SHAPES, _rows] if adds_only else _SHAPES)
-    kinds = ["JOIN", ","] if shape is _rows else ["JOIN", "JOIN", "LEFT JOIN", ","]
+    shape = draw.choice([*_SHAPES, _added] if adds_only else _SHAPES)
+    kinds = ["JOIN", ","] if shape is _added else ["JOIN", "JOIN", "LEFT JOIN", ","]
     source, conditions = _joined(draw, [table[0] for table in tables], kinds)
     conditions += [draw.choice(table[3]) for table in tables if draw.random() < 0.4]
     where = f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
     groups = [column for table in tables for column in table[1]]
     values = [column for table in tables for column in table[2]]
-    return Case(name, "drawn", (shape(draw, name, source + where, groups, values),))
+    return Case(name, "drawn", (shape(draw, name, _Rows(source + where, groups, values)),))
 
 
 def _joined(draw: random.Random, tables: list[str], kinds: Sequence[str]) -> tuple[str, list[str]]:
@@ -106,17 +115,11 @@ def _not_null(column: str, type: str) -> str:
     return f"COALESCE({column}, '-')" if type == "STRING" else f"COALESCE({column}, -1)"
 
 
-def _aggregate(
-    draw: random.Random,
-    name: str,
-    source: str,
-    groups: Sequence[tuple[str, str]],
-    values: Sequence[tuple[str, str]],
-) -> Insert:
-    columns, keys = _keys(draw, groups)
+def _aggregate(draw: random.Random, name: str, rows: _Rows) -> Insert:
+    columns, keys = _keys(draw, rows.groups)
     found = []
     for number in range(draw.randrange(1, 4)):
-        column, type = draw.choice(list(values))
+        column, type = draw.choice(list(rows.values))
         what, result = draw.choice(
             [
                 ("COUNT(*)", "BIGINT"),
@@ -131,33 +134,21 @@ def _aggregate(
         found.append(what)
         columns.append(f"a{number} {result}")
     having = draw.choice(["", "", " HAVING COUNT(*) > 1"])
-    query = f"SELECT {', '.join([*keys, *found])} FROM {source} GROUP BY {', '.join(keys)}{having}"
+    query = f"SELECT {', '.join([*keys, *found])} FROM {rows.source} GROUP BY {', '.join(keys)}{having}"
     return Insert(name, ", ".join(columns), query, _key_names(keys))
 
 
-def _distinct(
-    draw: random.Random,
-    name: str,
-    source: str,
-    groups: Sequence[tuple[str, str]],
-    values: Sequence[tuple[str, str]],
-) -> Insert:
-    columns, keys = _keys(draw, groups)
+def _distinct(draw: random.Random, name: str, rows: _Rows) -> Insert:
+    columns, keys = _keys(draw, rows.groups)
     return Insert(
-        name, ", ".join(columns), f"SELECT DISTINCT {', '.join(keys)} FROM {source}", _key_names(keys)
+        name, ", ".join(columns), f"SELECT DISTINCT {', '.join(keys)} FROM {rows.source}", _key_names(keys)
     )
 
 
-def _top(
-    draw: random.Random,
-    name: str,
-    source: str,
-    groups: Sequence[tuple[str, str]],
-    values: Sequence[tuple[str, str]],
-) -> Insert:
-    columns, keys = _keys(draw, groups)
-    rank = [column for column, _ in draw.sample(list(values), min(2, len(values)))]
-    types = dict(values)
+def _top(draw: random.Random, name: str, rows: _Rows) -> Insert:
+    columns, keys = _keys(draw, rows.groups)
+    rank = [column for column, _ in draw.sample(list(rows.values), min(2, len(rows.values)))]
+    types = dict(rows.values)
     order = ", ".join(f"{column} {draw.choice(['ASC', 'DESC'])}" for column in rank)
     inner = ", ".join(
         [*(f"{k} AS k{n}" for n, k in enumerate(keys)), *(f"{c} AS v{n}" for n, c in enumerate(rank))]
@@ -167,46 +158,28 @@ def _top(
     declared = [*columns, *(f"v{n} {types[c]}" for n, c in enumerate(rank)), "place BIGINT"]
     query = (
         f"SELECT {', '.join(names)}, place FROM (SELECT {inner}, ROW_NUMBER() OVER (PARTITION BY {parts} "
-        f"ORDER BY {order}) AS place FROM {source}) AS r WHERE place <= {draw.choice([1, 3])}"
+        f"ORDER BY {order}) AS place FROM {rows.source}) AS r WHERE place <= {draw.choice([1, 3])}"
     )
     return Insert(name, ", ".join(declared), query, f"{_key_names(keys)}, place")
 
 
-def _nested(
-    draw: random.Random,
-    name: str,
-    source: str,
-    groups: Sequence[tuple[str, str]],
-    values: Sequence[tuple[str, str]],
-) -> Insert:
-    _, keys = _keys(draw, groups)
-    column, _ = draw.choice(list(values))
-    inner = f"SELECT COUNT({column}) AS n FROM {source} GROUP BY {', '.join(keys)}"
+def _nested(draw: random.Random, name: str, rows: _Rows) -> Insert:
+    _, keys = _keys(draw, rows.groups)
+    column, _ = draw.choice(list(rows.values))
+    inner = f"SELECT COUNT({column}) AS n FROM {rows.source} GROUP BY {', '.join(keys)}"
     return Insert(name, "n BIGINT, groups_ BIGINT", f"SELECT n, COUNT(*) FROM ({inner}) AS g GROUP BY n", "n")
 
 
-def _rows(
-    draw: random.Random,
-    name: str,
-    source: str,
-    groups: Sequence[tuple[str, str]],
-    values: Sequence[tuple[str, str]],
-) -> Insert:
+def _added(draw: random.Random, name: str, rows: _Rows) -> Insert:
     """Rows for a sink that only takes rows, of tables that only get rows."""
-    chosen = draw.sample([*groups, *values], 3)
+    chosen = draw.sample([*rows.groups, *rows.values], 3)
     columns = ", ".join(f"c{number} {type}" for number, (_, type) in enumerate(chosen))
-    return Insert(name, columns, f"SELECT {', '.join(column for column, _ in chosen)} FROM {source}")
+    return Insert(name, columns, f"SELECT {', '.join(column for column, _ in chosen)} FROM {rows.source}")
 
 
-def _changes(
-    draw: random.Random,
-    name: str,
-    source: str,
-    groups: Sequence[tuple[str, str]],
-    values: Sequence[tuple[str, str]],
-) -> Insert:
+def _changes(draw: random.Random, name: str, rows: _Rows) -> Insert:
     """Rows that are updated, for a sink without a key."""
-    return replace(_rows(draw, name, source, groups, values), format="debezium-json")
+    return replace(_added(draw, name, rows), format="debezium-json")
 
 
 def _windowed(draw: random.Random, name: str) -> Insert:

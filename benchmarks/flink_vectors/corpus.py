@@ -312,6 +312,15 @@ def _operators() -> Iterator[str]:
         for unit in ("SECOND", "HOUR", "DAY", "MONTH", "YEAR"):
             yield f"{{{time}}} + INTERVAL '1' {unit}"
             yield f"{{{time}}} - INTERVAL '13' {unit}"
+        for length in (
+            "'-25' HOUR",
+            "'1:30' HOUR TO MINUTE",
+            "'-1 2' DAY TO HOUR",
+            "'1-2' YEAR TO MONTH",
+            "-'1' DAY",
+        ):
+            yield f"{{{time}}} + INTERVAL {length}"
+            yield f"{{{time}}} - INTERVAL {length}"
         for unit in _UNITS:
             yield f"TIMESTAMPADD({unit}, {{count}}, {{{time}}})"
             yield f"TIMESTAMPDIFF({unit}, {{{time}}}, TIMESTAMP '2024-02-29 12:00:00')"

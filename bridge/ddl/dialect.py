@@ -9,35 +9,30 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 from sqlglot import exp, parse_one
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parsers.spark import SparkParser
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.types import parse_type
 from bridge.expressions.precision import spelled
+from bridge.expressions.template import Plain
 from bridge.schema import ScalarType
 
 __all__ = ["Flink", "Respelled", "parse_tree", "respell"]
 
 
-class Flink(Spark):
+class Flink(Plain):
     """Spark's grammar with Flink's quoting. Function calls are left as written, for `functions` to translate."""
 
-    class Tokenizer(Spark.Tokenizer):
+    class Tokenizer(Plain.Tokenizer):
         QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
         STRING_ESCAPES: ClassVar[list[str]] = ["'"]
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
-
-    class Parser(SparkParser):
-        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {}
-        NO_PAREN_FUNCTIONS: ClassVar[dict[object, object]] = {}
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,8 @@ def parse_tree(c: Cursor, respelled: Respelled, into: type[exp.Expr] | None, wha
     for call in root.find_all(exp.Anonymous):
         if call.name.upper() in ("TIMESTAMPADD", "TIMESTAMPDIFF") and call.expressions:
             unit = call.expressions[0]
-            unit.replace(exp.var(unit.name))
+            if isinstance(unit, exp.Column):
+                unit.replace(exp.var(unit.name))
     return root
 
 

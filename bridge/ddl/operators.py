@@ -15,7 +15,7 @@ __all__ = ["check", "resolve"]
 
 _NOT_SCALAR = (
     *(exp.Query, exp.Exists, exp.Window, exp.Star, exp.Placeholder, exp.Parameter, exp.Lambda),
-    *(exp.JSONExtract, exp.JSONExtractScalar),
+    *(exp.JSONExtract, exp.JSONExtractScalar, exp.Tuple),
 )
 
 

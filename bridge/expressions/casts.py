@@ -17,12 +17,10 @@ from bridge.expressions.precision import cut, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
-from bridge.schema import ArrayType, DataType, ScalarType
+from bridge.schema import BYTES, TIMES, ArrayType, DataType, ScalarType
 
 __all__ = ["DAY_OF_TIME", "cast", "text_to_time", "to_text"]
 
-_BYTES = ("BINARY", "VARBINARY", "BYTES")
-_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
 _NO_VALUE = "a value that is no {}"
@@ -40,9 +38,12 @@ def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
     if given is None and isinstance(wanted, ScalarType) and not trying:
         made = spark(f"TRY_CAST(@0 AS {wanted.spark()})", node.this)
         return cut(_checked(node.this, made, wanted), wanted), wanted
-    if given is None or given in (NULL, wanted) or not isinstance(wanted, ScalarType):
+    is_nested = not isinstance(wanted, ScalarType) and not isinstance(given, ScalarType)
+    if given is None or given in (NULL, wanted) or is_nested:
         return cut(node, wanted), wanted
-    if isinstance(given, ScalarType):
+    if not isinstance(wanted, ScalarType):
+        found = None
+    elif isinstance(given, ScalarType):
         found = _of_scalar(node.this, given, wanted, trying)
     elif isinstance(given, ArrayType) and wanted.name in TEXT:
         found = _sized(to_text(node.this, given), wanted)
@@ -73,9 +74,9 @@ def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
         return value
     if type.name == "BOOLEAN":
         return spark("UPPER(CAST(@0 AS STRING))", value)
-    if type.name in _BYTES:
+    if type.name in BYTES:
         return spark("MAKE_VALID_UTF8(CAST(@0 AS STRING))", value)
-    if type.name in _TIMES:
+    if type.name in TIMES:
         digits = type.parameters[0]
         return spark(f"DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss{'.' * bool(digits)}{'S' * digits}')", value)
     return spark("CAST(@0 AS STRING)", value)
@@ -85,8 +86,8 @@ def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: b
     """None if Flink has no such cast."""
     if wanted.name in TEXT:
         return _sized(to_text(value, given), wanted)
-    if wanted.name in _BYTES:
-        return spark("CAST(@0 AS BINARY)", value) if given.name in (*TEXT, *_BYTES) else None
+    if wanted.name in BYTES:
+        return spark("CAST(@0 AS BINARY)", value) if given.name in (*TEXT, *BYTES) else None
     if wanted.name == "BOOLEAN":
         if given.name in TEXT:
             no_value = failed(_NO_VALUE.format("BOOLEAN"), "BOOLEAN")
@@ -161,7 +162,7 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
             return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
         made = text_to_time(value, wanted)
         return made if trying else _checked(value, made, wanted)
-    if given.name not in ("DATE", *_TIMES):
+    if given.name not in ("DATE", *TIMES):
         return None
     if wanted.name == "DATE" and given.name == "TIMESTAMP":
         return spark(DAY_OF_TIME, value)

@@ -14,13 +14,13 @@ from bridge.expressions import collections, json, numbers, texts, times
 from bridge.expressions.call import Call, Entries
 from bridge.expressions.numbers import modulo_type, rounded_type
 from bridge.expressions.refusal import Refusal
-from bridge.expressions.signatures import FUNCTIONS, SIGNATURES, UNSUPPORTED, Signature, signature_of
+from bridge.expressions.signatures import FUNCTIONS, UNSUPPORTED, Signature, signature_of, signatures_of
 from bridge.expressions.template import spark
 from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import NULL, comparable, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
-__all__ = ["called"]
+__all__ = ["called", "check_call"]
 
 _ENTRIES: Entries = {
     **texts.ENTRIES,
@@ -44,9 +44,7 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
         return exp.Anonymous(this="STRUCT", expressions=node.expressions), RowType(fields) if len(
             fields
         ) == len(types) else None
-    signature = signature_of(name, types)
-    if signature is None:
-        raise Refusal(_wrong_arguments(name, types))
+    signature = check_call(name, types)
     _check_items(signature, types)
     decides = {"common": types}.get(signature.result, [])
     if signature.result.startswith("="):
@@ -66,10 +64,14 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     return made, one_type(types) if signature.result == "common" else result_of(signature, call)
 
 
-def _wrong_arguments(name: str, types: Sequence[DataType | None]) -> str:
-    given = ", ".join("?" if type is None else type.flink() for type in types)
-    legal = [f"{name}({', '.join(s.kinds)}{'…' * s.is_open})" for s in SIGNATURES if s.name == name]
-    return f"{name} does not take ({given}); legal: {'; '.join(legal)}"
+def check_call(name: str, types: Sequence[DataType | None]) -> Signature:
+    """Returns the signature that a call has. Raises Refusal where there is none with arguments of these types."""
+    found = signature_of(name, types)
+    if found is None:
+        given = ", ".join("?" if type is None else type.flink() for type in types)
+        legal = [f"{name}({', '.join(s.kinds)}{'…' * s.is_open})" for s in signatures_of(name)]
+        raise Refusal(f"{name} does not take ({given}); legal: {'; '.join(legal)}")
+    return found
 
 
 def _check_items(signature: Signature, types: Sequence[DataType | None]) -> None:

@@ -10,7 +10,7 @@ from bridge.expressions.arithmetic import LONG, arithmetic, cut_decimal, negativ
 from bridge.expressions.call import Call, Entries
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
-from bridge.expressions.type_rules import INTEGERS, common
+from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, common
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
 
@@ -31,9 +31,11 @@ def rounded_type(call: Call) -> DataType | None:
 
 
 def whole(name: str, value: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
-    """Returns FLOOR or CEIL of a number, which has its type."""
-    if not isinstance(type, ScalarType):
+    """Returns FLOOR or CEIL of a number, which has its type. Raises Refusal for other values."""
+    if type is None or type == NULL:
         return spark(f"{name}(@0)", value), None
+    if not isinstance(type, ScalarType) or type.name not in NUMERIC:
+        raise Refusal(f"{name} takes a number, or a time TO a unit, not {type.flink()}; CAST it")
     if type.name in ("FLOAT", "DOUBLE"):
         # Spark's result is a BIGINT, which most doubles do not fit into.
         small = "ABS(@0) < DOUBLE(9007199254740992)"

@@ -6,6 +6,7 @@ A pattern that Java does not take would fail the batch in Spark; Flink gives NUL
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -33,8 +34,10 @@ class Regex:
         for pattern, replacement in _JAVA_ONLY:
             read = re.sub(pattern, replacement, read)
         try:
-            self._tree = parser.parse(read)
-        except (re.error, OverflowError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about sets in sets, which Java has
+                self._tree = parser.parse(read)
+        except (re.error, OverflowError, RecursionError) as error:
             raise Refusal(f"{text!r} is no regular expression: {error}") from None
         self.text = text
 

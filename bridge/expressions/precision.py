@@ -9,14 +9,13 @@ from __future__ import annotations
 from sqlglot import exp, parse_one
 
 from bridge.expressions.refusal import Refusal
-from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
+from bridge.schema import TIMES, ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
 __all__ = ["cut", "cuts", "loses_digits", "spelled", "written"]
 
 _MICROS, _MILLIS = 6, 3
 _LONGEST = 2**31 - 1
 """The length of STRING."""
-_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _OF_SPARK = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES"}
 _VALUE, _IS_CUT = "__value", "is_cut"
 
@@ -53,7 +52,7 @@ def spelled(type: DataType) -> str:
     is_sized = type.name in ("CHAR", "VARCHAR") and type.parameters and type.parameters[0] < _LONGEST
     if is_sized:
         return f"N{type.name}({type.parameters[0]})"  # sqlglot takes VARCHAR(n) of Spark for STRING
-    return f"{type.spark()}({type.parameters[0]})" if type.name in _TIMES else type.spark()
+    return f"{type.spark()}({type.parameters[0]})" if type.name in TIMES else type.spark()
 
 
 def written(to: exp.DataType) -> DataType:
@@ -73,7 +72,7 @@ def written(to: exp.DataType) -> DataType:
     name = str(to.sql("spark"))
     if name in _OF_SPARK:
         digits = (int(parts[0].name) if parts else _MICROS,)
-        return ScalarType(_OF_SPARK[name], digits if _OF_SPARK[name] in _TIMES else ())
+        return ScalarType(_OF_SPARK[name], digits if _OF_SPARK[name] in TIMES else ())
     found, _, parameters = name.partition("(")
     return ScalarType(found, tuple(int(p) for p in parameters.rstrip(")").split(",") if p))
 
@@ -90,9 +89,9 @@ def loses_digits(given: DataType | None, wanted: DataType) -> bool:
         types = [f.type for f in fields] if len(fields) == len(wanted.fields) else [None] * len(wanted.fields)
         return any(loses_digits(g, w.type) for g, w in zip(types, wanted.fields, strict=True))
     assert isinstance(wanted, ScalarType)
-    if wanted.name not in _TIMES:
+    if wanted.name not in TIMES:
         return False
-    digits = given.parameters[0] if isinstance(given, ScalarType) and given.name in _TIMES else _MICROS
+    digits = given.parameters[0] if isinstance(given, ScalarType) and given.name in TIMES else _MICROS
     return digits > wanted.parameters[0] and not (
         isinstance(given, ScalarType) and given.name in ("DATE", "NULL")
     )
@@ -116,7 +115,7 @@ def _cut(value: str, type: DataType, depth: int) -> str:
         pairs = ", ".join(f"{_literal(f.name)}, {m}" for f, m in zip(type.fields, made_parts, strict=True))
         return f"IF({value} IS NULL, CAST(NULL AS {type.spark()}), NAMED_STRUCT({pairs}))"
     assert isinstance(type, ScalarType)
-    if type.name not in _TIMES or type.parameters[0] >= _MICROS:
+    if type.name not in TIMES or type.parameters[0] >= _MICROS:
         return value
     digits, instant = type.parameters[0], f"CAST({value} AS TIMESTAMP)"
     if digits > _MILLIS:

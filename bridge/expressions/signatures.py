@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
-from bridge.schema import ArrayType, DataType, MapType, ScalarType
+from bridge.schema import TIMES, ArrayType, DataType, MapType, ScalarType
 
-__all__ = ["FUNCTIONS", "SIGNATURES", "UNSUPPORTED", "Signature", "signature_of"]
+__all__ = ["FUNCTIONS", "SIGNATURES", "UNSUPPORTED", "Signature", "signature_of", "signatures_of"]
 
 _TEXT = """
 UPPER(text) STRING
@@ -171,16 +171,19 @@ JSON_EXISTS(json path) BOOLEAN
 JSON_VALUE(json path) STRING
 JSON_QUERY(json path) STRING
 """
-
-
-_DAYS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
+_WITH_KEYWORDS = """
+OVERLAY(text text count [count]) STRING
+POSITION(part text) INT
+TRIM(text [chars]) STRING
+"""
+"""Their arguments are written with keywords."""
 _FAMILIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("count", "group", "digits", "bits"), INTEGERS[:3]),
     **dict.fromkeys(("integer", "seconds"), INTEGERS),
     **dict.fromkeys(("number", "real"), NUMERIC),
     "exact": (*INTEGERS, "DECIMAL"),
-    "moment": ("TIMESTAMP", "TIMESTAMP_LTZ"),
-    "day": _DAYS,
+    "moment": TIMES,
+    "day": ("DATE", *TIMES),
     "flag": ("BOOLEAN",),
     "texts": ("ARRAY",),
     "integers": ("ARRAY",),
@@ -234,9 +237,12 @@ def _fits(type: DataType | None, kind: str) -> bool:
     return type is None or (type == NULL and not is_nested) or name in _FAMILIES.get(kind, TEXT)
 
 
-SIGNATURES = tuple(
-    Signature.parse(line) for line in f"{_TEXT}{_NUMBERS}{_TIMES}{_VALUES}".split("\n") if line.strip()
-)
+def _parsed(lines: str) -> tuple[Signature, ...]:
+    return tuple(Signature.parse(line) for line in lines.split("\n") if line.strip())
+
+
+SIGNATURES = _parsed(f"{_TEXT}{_NUMBERS}{_TIMES}{_VALUES}")
+_ALL = (*SIGNATURES, *_parsed(_WITH_KEYWORDS))
 UNSUPPORTED = frozenset(
     "DECODE ENCODE INITCAP JSON_ARRAY JSON_OBJECT JSON_QUOTE JSON_STRING JSON_UNQUOTE PERCENTILE PRINTF TYPEOF".split()
 )
@@ -247,4 +253,9 @@ FUNCTIONS = frozenset({"ROW", *(s.name for s in SIGNATURES)})
 
 def signature_of(name: str, types: Sequence[DataType | None]) -> Signature | None:
     """Returns the signature that a call of `name` has; None if there is none with such arguments."""
-    return next((s for s in SIGNATURES if s.name == name and s.takes(types)), None)
+    return next((s for s in signatures_of(name) if s.takes(types)), None)
+
+
+def signatures_of(name: str) -> tuple[Signature, ...]:
+    """Returns all ways to call a function, in the order of the tables."""
+    return tuple(s for s in _ALL if s.name == name)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 
 from sqlglot import exp
 
 from bridge.expressions.casts import to_text
+from bridge.expressions.functions import check_call
 from bridge.expressions.numbers import whole
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 from bridge.expressions.texts import overlay, substring
 from bridge.expressions.times import extracted, rounded
-from bridge.expressions.type_rules import INTEGERS, NULL, TEXT, comparable, one_type, scalar
+from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["CONDITIONS", "check_boolean", "special"]
 
 _ESCAPES = "\x01!#~^"
+_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Overlay: ("OVERLAY", ("this", "expression", "from_", "for_")),
+    exp.StrPosition: ("POSITION", ("substr", "this")),
+    exp.Substring: ("SUBSTRING", ("this", "start", "length")),
+    exp.Trim: ("TRIM", ("this", "expression")),
+}
+"""Functions whose arguments may be written with keywords: their names, and the arguments in the order of a call."""
 TypeOf = Callable[[exp.Expr], "DataType | None"]
 CONDITIONS = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In),
@@ -37,19 +46,32 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):
+        if node.this is None or node.args.get("decimals") is not None:
+            raise Refusal(
+                f"{node.key.upper()} takes one number, or a time TO a unit; ROUND and TRUNCATE take digits"
+            )
         type = type_of(node.this)
         return rounded(node, type) if node.args.get("to") else whole(node.key.upper(), node.this, type)
-    if isinstance(node, (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe, exp.StrPosition)):
-        return _text(node, type_of)
+    if isinstance(node, exp.DPipe):
+        sides = [to_text(side, type_of(side)) for side in (node.this, node.expression)]
+        return exp.DPipe(this=sides[0], expression=sides[1]), scalar("STRING")
+    if isinstance(node, tuple(_CALLS)):
+        return _called(node, type_of)
     if isinstance(node, exp.Bracket):
-        return _item(node, type_of(node.this)), _element(type_of(node.this))
+        return _item(node, type_of), _element(type_of(node.this))
     if isinstance(node, exp.Array):
         item = one_type([type_of(item) for item in node.expressions])
+        if item == NULL:
+            raise Refusal(
+                "the type of the items of this ARRAY is not known, as none of them has one; CAST one of them"
+            )
         return node, None if item is None else ArrayType(item)
     if isinstance(node, exp.Dot):
-        inner = type_of(node.this)
+        inner, name = type_of(node.this), node.expression.name
         fields = {f.name: f.type for f in inner.fields} if isinstance(inner, RowType) else {}
-        return node, fields.get(node.expression.name)
+        if inner is not None and name not in fields:
+            raise Refusal(f"{inner.flink()} has no field `{name}`")
+        return node, fields.get(name)
     return node, None
 
 
@@ -60,6 +82,8 @@ def check_boolean(node: exp.Expr, type: DataType | None) -> None:
 
 
 def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
+    if isinstance(node, exp.Escape):
+        _check_escape(literal(node.this.expression), literal(node.expression))
     if isinstance(node, exp.Like) and not isinstance(node.parent, exp.Escape):
         # A backslash is a character like any other in Flink, and Spark's default escape.
         pattern = literal(node.expression)
@@ -76,6 +100,10 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
 
 
 def _case(node: exp.Case, type_of: TypeOf) -> DataType | None:
+    if node.this is not None and not all(
+        comparable(type_of(node.this), type_of(branch.this)) for branch in node.args["ifs"]
+    ):
+        raise Refusal("the operand of this CASE and a value of WHEN cannot be compared; CAST one of them")
     results = [type_of(branch.args["true"]) for branch in node.args["ifs"]]
     return one_type([*results, *([type_of(node.args["default"])] if node.args.get("default") else [])])
 
@@ -89,8 +117,6 @@ def _branch(node: exp.If, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
         )
     if node.parent.this is None:
         node.set("this", _boolean(node.this, type_of))
-    elif not comparable(type_of(node.parent.this), type_of(node.this)):
-        raise Refusal("the operand of this CASE and a value of WHEN cannot be compared; CAST one of them")
     return node, None
 
 
@@ -100,36 +126,25 @@ def _boolean(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
     return spark("CAST(@0 AS BOOLEAN)", node) if type == NULL else node
 
 
-def _text(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType]:
-    if isinstance(node, exp.DPipe):
-        sides = [to_text(side, type_of(side)) for side in (node.this, node.expression)]
-        return exp.DPipe(this=sides[0], expression=sides[1]), scalar("STRING")
+def _called(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType]:
+    name, places = _CALLS[type(node)]
+    arguments = [node.args[place] for place in places if node.args.get(place) is not None]
+    check_call(name, [type_of(argument) for argument in arguments])
     if isinstance(node, exp.Substring):
-        start, size = node.args["start"], node.args.get("length")
-        _check_arguments("SUBSTRING", [node.this], [start, size], type_of)
-        return substring(node.this, start, size), scalar("STRING")
-    if isinstance(node, exp.Overlay):
-        start, size = node.args["from_"], node.args.get("for_")
-        _check_arguments("OVERLAY", [node.this, node.expression], [start, size], type_of)
-        return overlay(node.this, node.expression, start, size), scalar("STRING")
-    if isinstance(node, exp.Trim):
-        _check_arguments("TRIM", [node.this, node.args.get("expression")], [], type_of)
-    if isinstance(node, exp.StrPosition):
-        _check_arguments("POSITION", [node.this, node.args["substr"]], [], type_of)
-    return node, scalar("INT" if isinstance(node, exp.StrPosition) else "STRING")
+        node = substring(*arguments)
+    elif isinstance(node, exp.Overlay):
+        node = overlay(*arguments)
+    return node, scalar("INT" if name == "POSITION" else "STRING")
 
 
-def _check_arguments(
-    name: str, texts: Sequence[exp.Expr | None], numbers: Sequence[exp.Expr | None], type_of: TypeOf
-) -> None:
-    legal = [(node, TEXT) for node in texts] + [(node, INTEGERS[:3]) for node in numbers]
-    for node, names in legal:
-        type = type_of(node) if node is not None else None
-        if type not in (None, NULL) and not (isinstance(type, ScalarType) and type.name in names):
-            given = type.flink() if type is not None else ""
-            raise Refusal(
-                f"{name} takes {'a text' if names is TEXT else 'an INT'} here, not {given}; CAST it", node
-            )
+def _check_escape(pattern: str | None, escape: str | None) -> None:
+    """Raises Refusal for an escape that is not one character, and where another than `%` and `_` is escaped."""
+    if escape is None or len(escape) != 1:
+        raise Refusal("the escape of LIKE must be a constant of one character")
+    if pattern is not None and re.search(f"{re.escape(escape)}(?![%_])", pattern.replace(escape * 2, "")):
+        raise Refusal(
+            f"the pattern {pattern!r} of LIKE has {escape!r}, its escape, before another character than % and _"
+        )
 
 
 def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
@@ -139,8 +154,12 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
             if operand is not None:
                 check_boolean(operand, type_of(operand))
         return
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+        check_boolean(node.this, type_of(node.this))
     if isinstance(node, (exp.Escape, exp.Is, exp.Boolean)):
         return
+    if isinstance(node, exp.In) and not node.expressions:
+        raise Refusal("IN takes a list of values, and there is none")
     others = [node.args.get("expression"), node.args.get("low"), node.args.get("high"), *node.expressions]
     for other in others:
         if other is not None and not comparable(type_of(node.this), type_of(other)):
@@ -148,11 +167,21 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
             raise Refusal(f"{' and '.join(types)} cannot be compared; CAST one of them")
 
 
-def _item(node: exp.Bracket, type: DataType | None) -> exp.Expr:
+def _item(node: exp.Bracket, type_of: TypeOf) -> exp.Expr:
     """array[n] or map[key]: positions start at 1; NULL past the ends and for a missing key."""
-    (key,) = node.expressions
+    type, key = type_of(node.this), node.expressions[0]
+    given = type_of(key)
+    is_none = len(node.expressions) > 1 or isinstance(key, exp.Slice) or given == NULL
+    if isinstance(type, MapType) and not is_none and fits(given, type.key):
+        return spark("TRY_ELEMENT_AT(@0, @1)", node.this, key)
+    if type is not None and not isinstance(type, ArrayType):
+        legal = f"a key of {type.key.flink()}" if isinstance(type, MapType) else "no item"
+        raise Refusal(f"{type.flink()} takes {legal} in brackets")
     position = literal(key)
-    if not isinstance(type, ArrayType) or (position is not None and int(position) > 0):
+    is_integer = given is None or (isinstance(given, ScalarType) and given.name in INTEGERS[:3])
+    if is_none or not is_integer or (position is not None and int(position) < 1):
+        raise Refusal("the position of an item is an INT, and begins at 1; CAST it")
+    if position is not None or type is None:
         return spark("TRY_ELEMENT_AT(@0, @1)", node.this, key)
     return spark("IF(@1 > 0, TRY_ELEMENT_AT(@0, @1), NULL)", node.this, key)
 

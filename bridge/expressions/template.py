@@ -10,12 +10,12 @@ from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
-__all__ = ["literal", "spark"]
+__all__ = ["Plain", "literal", "spark"]
 
 _OPERAND = "__operand_"
 
 
-class _Plain(Spark):
+class Plain(Spark):
     """Spark's grammar; calls of functions are left as written."""
 
     class Parser(SparkParser):
@@ -52,5 +52,5 @@ def _is_closed(node: exp.Expr) -> bool:
 
 @cache
 def _parsed(text: str) -> exp.Expr:
-    root: exp.Expr = parse_one(text.replace("@", _OPERAND), read=_Plain)
+    root: exp.Expr = parse_one(text.replace("@", _OPERAND), read=Plain)
     return root

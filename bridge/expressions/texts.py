@@ -19,7 +19,7 @@ _REPLACEMENT = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
 _PARTS = f"SPLIT(@0, {_QUOTED})"
 
 
-def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None) -> exp.Expr:
+def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None = None) -> exp.Expr:
     """Returns SUBSTRING. It is empty if it would begin before the text, and NULL if its length is negative."""
     first, size = (_integer(e) for e in (start, length))
     if first is not None and first >= 0 and (length is None or (size is not None and size >= 0)):
@@ -35,7 +35,7 @@ def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None) -> exp.E
     )
 
 
-def overlay(text: exp.Expr, other: exp.Expr, start: exp.Expr, length: exp.Expr | None) -> exp.Expr:
+def overlay(text: exp.Expr, other: exp.Expr, start: exp.Expr, length: exp.Expr | None = None) -> exp.Expr:
     """Returns OVERLAY, which leaves the text as it is where it does not begin in it."""
     size = spark("CHAR_LENGTH(@0)", other) if length is None else length
     return spark(
@@ -50,11 +50,6 @@ def _integer(node: exp.Expr | None) -> int | None:
     """A constant integer; None for all else."""
     text = literal(node) if node is not None else None
     return int(text) if text is not None and text.lstrip("-").isdecimal() else None
-
-
-def _substring(call: Call) -> exp.Expr:
-    text, start, *length = call.arguments
-    return substring(text, start, length[0] if length else None)
 
 
 def _concatenated(call: Call) -> exp.Expr:
@@ -214,8 +209,6 @@ ENTRIES: Entries = {
     "SPLIT": _split,
     "SPLIT_INDEX": f"IF(@2 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT({_PARTS}, @2 + 1))",
     "STR_TO_MAP": _pairs,
-    "SUBSTR": _substring,
-    "SUBSTRING": _substring,
     "TO_BASE64": "BASE64(@0)",
     "TRANSLATE": "IF(@1 IS NULL, @0, TRANSLATE(@0, @1, @2))",
     "UNHEX": "IF(LENGTH(@0) % 2 = 1, UNHEX(CONCAT('00', SUBSTRING(@0, 2))), UNHEX(@0))",

@@ -17,9 +17,9 @@ from bridge.expressions.patterns import date_segments
 from bridge.expressions.precision import cut
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
-from bridge.schema import DataType, ScalarType
+from bridge.schema import TIMES, DataType, ScalarType
 
-__all__ = ["ENTRIES", "added_type", "extracted", "interval_sum", "rounded"]
+__all__ = ["ENTRIES", "added_type", "extracted", "rounded"]
 
 _MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"
 _PARTS: dict[str, str] = {
@@ -53,6 +53,8 @@ _MONTHS_OF = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 def extracted(part: str, value: exp.Expr, type: DataType | None) -> exp.Expr:
     """Returns EXTRACT(part FROM value), a BIGINT. Raises Refusal for parts that Flink does not have."""
     name = part.upper()
+    if type is not None and not (isinstance(type, ScalarType) and type.name in ("DATE", *TIMES)):
+        raise Refusal(f"EXTRACT takes a DATE or a time, not {type.flink()}; CAST it")
     is_day = isinstance(type, ScalarType) and type.name == "DATE"
     if name in _PARTS:
         day = value if is_day else spark(DAY_OF_TIME, value)
@@ -68,7 +70,7 @@ def extracted(part: str, value: exp.Expr, type: DataType | None) -> exp.Expr:
 def rounded(node: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
     """Returns FLOOR and CEIL of a time to a unit, which has its type."""
     name = node.key.upper()
-    if not isinstance(type, ScalarType) or type.name not in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
+    if not isinstance(type, ScalarType) or type.name not in ("DATE", *TIMES):
         raise Refusal(f"{name} to a unit takes a DATE or a time")
     wanted = str(node.args["to"].name).upper()
     if wanted not in _UNITS:
@@ -96,21 +98,6 @@ def _bound(name: str, unit: str, value: exp.Expr, type: ScalarType) -> exp.Expr:
     test = "FALSE" if type.name == "DATE" and unit == "DAY" else f"{floor} = @0"
     made = f"CASE WHEN {test} THEN @0 WHEN @0 IS NOT NULL THEN {floor} + {step} END"
     return spark(f"CAST({made} AS {type.spark()})", operand)
-
-
-def interval_sum(node: exp.Expr, type: ScalarType) -> exp.Expr:
-    """Returns a time plus or minus an INTERVAL. A DATE stays one, so that hours add nothing."""
-    if type.name != "DATE":
-        return node
-    interval = next(side for side in (node.this, node.expression) if isinstance(side, exp.Interval))
-    unit = str(interval.args["unit"].name).upper() if interval.args.get("unit") else ""
-    if unit in ("SECOND", "MINUTE", "HOUR"):
-        count = int(str(interval.this.name))
-        days = count * _MILLIS_OF[unit] // 86_400_000
-        sign = "-" if isinstance(node, exp.Sub) else "+"
-        value = node.expression if interval is node.this else node.this
-        return value if not days else spark(f"@0 {sign} INTERVAL '{days}' DAY", value)
-    return exp.cast(exp.paren(node.copy()), "DATE", dialect="spark")
 
 
 def added_type(call: Call) -> DataType | None:
@@ -153,10 +140,11 @@ def _between(call: Call) -> exp.Expr:
 
 
 def _unit(call: Call) -> str:
-    unit = str(call.arguments[0].name).upper()
-    if unit not in _UNITS:
-        raise Refusal(f"the unit {unit} of {call.name} is not supported; legal: {', '.join(_UNITS)}")
-    return unit
+    unit = call.arguments[0]
+    name = unit.name.upper() if isinstance(unit, exp.Var) else ""
+    if name not in _UNITS:
+        raise Refusal(f"the unit {unit.sql()} of {call.name} is not supported; legal: {', '.join(_UNITS)}")
+    return name
 
 
 def _part(name: str) -> Build:

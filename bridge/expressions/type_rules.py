@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isinf
 
 from sqlglot import exp
 
-from bridge.expressions.precision import loses_digits, written
+from bridge.expressions.precision import loses_digits
 from bridge.expressions.refusal import Refusal
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = [
     "INTEGERS",
@@ -16,7 +17,6 @@ __all__ = [
     "NUMERIC",
     "TEXT",
     "arithmetic",
-    "cast_type",
     "common",
     "comparable",
     "compare_exactly",
@@ -35,8 +35,6 @@ NULL = ScalarType("NULL")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 NUMERIC = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 TEXT = ("CHAR", "VARCHAR", "STRING")
-_BYTES = ("BINARY", "VARBINARY", "BYTES")
-_TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 # Flink's LogicalTypeCasts: the types that each type is assigned from without CAST.
 _IMPLICIT = {
     "TINYINT": ("TINYINT",),
@@ -50,40 +48,40 @@ _IMPLICIT = {
     "VARCHAR": TEXT,
     "STRING": TEXT,
     "BINARY": ("BINARY",),
-    "VARBINARY": _BYTES,
-    "BYTES": _BYTES,
+    "VARBINARY": BYTES,
+    "BYTES": BYTES,
     "DATE": ("DATE", "TIMESTAMP"),
-    "TIMESTAMP": _TIMES,
-    "TIMESTAMP_LTZ": _TIMES,
+    "TIMESTAMP": TIMES,
+    "TIMESTAMP_LTZ": TIMES,
 }
 
 
 def scalar(name: str) -> ScalarType:
     """Returns a type by its name in Flink, with the default parameters."""
-    return ScalarType(name, (6,)) if name in _TIMES else ScalarType(name)
+    return ScalarType(name, (6,)) if name in TIMES else ScalarType(name)
 
 
 def literal(node: exp.Literal) -> ScalarType:
-    """Returns the type of a constant: STRING, or the smallest of INT, BIGINT, DECIMAL; DOUBLE with an exponent."""
+    """Returns the type of a constant: STRING, or the smallest of INT, BIGINT, DECIMAL; DOUBLE with an exponent.
+
+    Raises Refusal for a number that none of them holds.
+    """
     text = str(node.this)
     if node.is_string:
         return ScalarType("STRING", nullable=False)
     if "e" in text.lower():
+        if isinf(float(text)):
+            raise Refusal(f"the number {text} is larger than a DOUBLE", node)
         return ScalarType("DOUBLE", nullable=False)
     if text.isdecimal():
         name = "INT" if int(text) < 1 << 31 else "BIGINT" if int(text) < 1 << 63 else ""
         if name:
             return ScalarType(name, nullable=False)
     whole, _, fraction = text.partition(".")
-    return ScalarType(
-        "DECIMAL", (max(1, len(whole.lstrip("0")) + len(fraction)), len(fraction)), nullable=False
-    )
-
-
-def cast_type(to: exp.DataType) -> DataType | None:
-    """Returns the type of a CAST from its name in Spark SQL; None for ROW, ARRAY and MAP."""
-    type = written(to)
-    return type if isinstance(type, ScalarType) else None
+    precision = max(1, len(whole.lstrip("0")) + len(fraction))
+    if precision > 38:
+        raise Refusal(f"the number {text} has more than the 38 digits of a DECIMAL", node)
+    return ScalarType("DECIMAL", (precision, len(fraction)), nullable=False)
 
 
 def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) -> DataType | None:
@@ -91,7 +89,7 @@ def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) ->
     if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
         return None
     for time, other in ((left, right), (right, left)):
-        if time.name in (*_TIMES, "DATE"):
+        if time.name in (*TIMES, "DATE"):
             return time if other.name == "INTERVAL" else None
     if left.name not in NUMERIC or right.name not in NUMERIC:
         return None
@@ -148,7 +146,7 @@ def comparable(left: DataType | None, right: DataType | None) -> bool:
         return False
     if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
         return left.spark() == right.spark()
-    if "DATE" in (left.name, right.name) and {left.name, right.name} & set(_TIMES):
+    if "DATE" in (left.name, right.name) and {left.name, right.name} & set(TIMES):
         return False
     families = [_family(left), _family(right)]
     return families[0] == families[1] or set(families) == {"time", "text"}
@@ -198,7 +196,7 @@ def keeps_apart(given: DataType | None, wanted: DataType) -> bool:
     exact = (*INTEGERS, "DECIMAL")
     if given.name in exact and wanted.name in exact:
         return _decimal(given)[1] <= _decimal(wanted)[1]  # too many digits before the point are an error
-    if given.name in _TIMES and wanted.name in _TIMES:
+    if given.name in TIMES and wanted.name in TIMES:
         return not loses_digits(given, ScalarType(given.name, wanted.parameters))
     return (given.name, wanted.name) in (
         ("FLOAT", "DOUBLE"),
@@ -219,9 +217,9 @@ def _common(left: DataType, right: DataType) -> DataType | None:
         if "DECIMAL" in (left.name, right.name):
             return ScalarType("DOUBLE")
         return ScalarType(max(left.name, right.name, key=NUMERIC.index))
-    if left.name in _BYTES and right.name in _BYTES:
+    if left.name in BYTES and right.name in BYTES:
         return ScalarType("BYTES")
-    if left.name == right.name and left.name in _TIMES:
+    if left.name == right.name and left.name in TIMES:
         return max(left, right, key=lambda type: type.parameters)
     return left if left.name == right.name and left.parameters == right.parameters else None
 
@@ -231,7 +229,7 @@ def _family(type: ScalarType) -> str:
         return "number"
     if type.name in TEXT:
         return "text"
-    return "time" if type.name in (*_TIMES, "DATE") else type.name
+    return "time" if type.name in (*TIMES, "DATE") else type.name
 
 
 def _decimal(type: ScalarType) -> tuple[int, int]:

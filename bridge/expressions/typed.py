@@ -13,10 +13,10 @@ from bridge.expressions.arithmetic import arithmetic, negative, remainder
 from bridge.expressions.casts import cast
 from bridge.expressions.failures import failure, is_lazy, note_failure
 from bridge.expressions.functions import called
+from bridge.expressions.intervals import interval, interval_sum
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.special import special
-from bridge.expressions.times import interval_sum
-from bridge.expressions.type_rules import NULL, NUMERIC, literal
+from bridge.expressions.type_rules import NULL, NUMERIC, literal, scalar
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
 
@@ -59,10 +59,12 @@ def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
         return node, type_of(node)
     if isinstance(node, exp.Literal):
         return node, literal(node)
+    if isinstance(node, exp.HexString):
+        return node, scalar("BYTES")
     if isinstance(node, exp.Null):
         return node, NULL
     if isinstance(node, exp.Interval):
-        return node, ScalarType("INTERVAL")
+        return interval(node), ScalarType("INTERVAL")
     if isinstance(node, exp.Cast):
         return cast(node, type_of(node.this))
     if isinstance(node, exp.Paren):
@@ -70,6 +72,10 @@ def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
     if isinstance(node, exp.Neg):
         least = _LEAST.get(str(node.this.this)) if isinstance(node.this, exp.Literal) else None
         type = least or type_of(node.this)
+        if type not in (None, NULL) and not (_is_number(type) or type == ScalarType("INTERVAL")):
+            raise Refusal(
+                f"a sign stands before a number or an INTERVAL, not before {type.flink() if type else ''}"
+            )
         return (negative(node.this, type) if _is_number(type) else node), type
     if isinstance(node, ARITHMETIC):
         return _arithmetic(node)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bridge.errors import DdlError
 from bridge.expressions.signatures import SIGNATURES
@@ -69,19 +69,19 @@ def _accepted(draw: random.Random, count: int) -> list[tuple[str, str]]:
 def test_what_is_accepted_is_analysed(spark: SparkSession) -> None:
     seed = drawn_seed()
     table = inputs(spark)
-    assert _refused(table.selectExpr, _accepted(random.Random(seed), _DRAWN)) == [], f"drawn with {seed=}"
+    assert not_analysed(table, _accepted(random.Random(seed), _DRAWN)) == [], f"drawn with {seed=}"
 
 
-def _refused(select: object, chosen: Sequence[tuple[str, str]]) -> list[str]:
-    """Those that Spark does not take; all at once where it takes them."""
-    assert callable(select)
+def not_analysed(table: DataFrame, chosen: Sequence[tuple[str, str]]) -> list[str]:
+    """Those that Spark does not take, of pairs of an expression and its text in Spark; all at once where it takes
+    them."""
     try:
-        select(*(text for _, text in chosen))
+        table.selectExpr(*(text for _, text in chosen))
     except AnalysisException as error:
         if len(chosen) == 1:
             return [f"{chosen[0][0]}: {str(error).splitlines()[0][:200]}"]
         middle = len(chosen) // 2
-        return _refused(select, chosen[:middle]) + _refused(select, chosen[middle:])
+        return not_analysed(table, chosen[:middle]) + not_analysed(table, chosen[middle:])
     return []
 
 

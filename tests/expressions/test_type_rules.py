@@ -9,7 +9,6 @@ from bridge.ddl import parse
 from bridge.expressions.type_rules import (
     NULL,
     arithmetic,
-    cast_type,
     common,
     comparable,
     fits,
@@ -123,23 +122,6 @@ def test_literals(text: str, found: str) -> None:
     node = parse_one(text)
     assert isinstance(node, exp.Literal)
     assert literal(node) == type_of(found).required()
-
-
-@pytest.mark.parametrize(
-    ("spark", "found"),
-    [
-        ("STRING", "STRING"),
-        ("TIMESTAMP_NTZ", "TIMESTAMP(6)"),
-        ("TIMESTAMP", "TIMESTAMP_LTZ(6)"),
-        ("TIMESTAMP_NTZ(3)", "TIMESTAMP(3)"),
-        ("DECIMAL(5, 2)", "DECIMAL(5, 2)"),
-        ("BINARY", "BYTES"),
-        ("DATE", "DATE"),
-        ("ARRAY<INT>", None),
-    ],
-)
-def test_types_of_casts(spark: str, found: str | None) -> None:
-    assert cast_type(exp.DataType.build(spark, dialect="spark")) == (found and type_of(found))
 
 
 @pytest.mark.parametrize(

@@ -6,26 +6,15 @@ The machinery is that of test_refresh_histories; `e` and `f` have no key, and a 
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
-from tests.pipelines.scripts.oracle import computed
-from tests.pipelines.scripts.test_refresh_histories import Sources, apply, drawn, result
+from tests.pipelines.scripts.test_refresh_histories import played, script
 
-EVENTS, KEYED = ("e", "f"), ("t", "u")
-TABLES = {
-    "e": ("h INT, id INT, g STRING, v INT", ("h", "id", "g", "v")),
-    "f": ("h INT, id INT, g STRING, v INT", ("h", "id", "g", "v")),
-    "t": ("h INT, id INT, g STRING, v INT", ("h", "id", "g", "v")),
-    "u": ("h INT, id INT, name STRING, w INT", ("h", "id", "name", "w")),
-}
+EVENTS = ("e", "f")
 QUERIES = {
     "by_name": (
         "name STRING, n BIGINT, total INT",
@@ -117,95 +106,28 @@ QUERIES = {
 IN_DEFAULT_TESTS = ("of_subqueries", "counted_pairs", "of_itself", "united")
 
 
-def script(lake: Path, queries: dict[str, tuple[str, str, str]]) -> Path:
-    parts = ["SET 'bridge.state' = 'state';"]
-    for table, (columns, _) in TABLES.items():
-        key = ", PRIMARY KEY (h, id) NOT ENFORCED" if table in KEYED else ""
-        parts.append(
-            f"CREATE TABLE {table} ({columns}{key}) WITH ('connector' = 'delta', 'path' = '{table}');"
-        )
-    for name, (columns, key, query) in queries.items():
-        primary = f", PRIMARY KEY ({key}) NOT ENFORCED" if key else ""
-        parts.append(
-            f"CREATE TABLE {name} ({columns}{primary}) WITH ('connector' = 'delta', 'path' = 'results/{name}');\n"
-            f"INSERT INTO {name} {query};"
-        )
-    file = lake / "joins.sql"
-    file.write_text("\n".join(parts))
-    return file
-
-
-def add(
-    spark: SparkSession, lake: Path, draw: random.Random, histories: int, rows: list[Any], table: str
-) -> None:
-    """Appends drawn rows to a table without a key, in two commits, or in none."""
-    for _ in range(draw.choice([0, 1, 2])):
-        new = [
-            (
-                draw.randrange(histories),
-                draw.randrange(4),
-                draw.choice(["a", "b", None]),
-                draw.choice([None, 0, 1, 2, 3]),
-            )
-            for _ in range(draw.randrange(1, 2 * histories))
-        ]
-        frame = spark.createDataFrame(new, TABLES[table][0])
-        frame.coalesce(1).write.format("delta").mode("append").save(str(lake / table))
-        rows += new
-
-
-def played(
-    spark: SparkSession,
-    lake: Path,
-    seed: int,
-    queries: dict[str, tuple[str, str, str]],
-    histories: int,
-    batches: int,
-) -> None:
-    """Plays drawn histories and compares every result after every batch."""
-    draw = random.Random(seed)
-    kept: Sources = {table: {} for table in KEYED}
-    events: dict[str, list[Any]] = {table: [] for table in EVENTS}
-    for table, (columns, _) in TABLES.items():
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
-    loaded = load_script(script(lake, queries))
-    for number in range(batches):
-        apply(spark, lake, drawn(draw, histories, 4, kept))
-        for table, rows in events.items():
-            add(spark, lake, draw, histories, rows, table)
-        run_script(spark, loaded)
-        tables = {name: (TABLES[name][1], list(rows.values())) for name, rows in kept.items()}
-        tables |= {name: (TABLES[name][1], rows) for name, rows in events.items()}
-        for name, (_, _, query) in queries.items():
-            expected = computed(query, tables)
-            found = result(spark, lake, name)
-            more, missing = _few(found - expected), _few(expected - found)
-            assert found == expected, (
-                f"{name}, batch {number}, seed {seed}: {more} too many, {missing} missing"
-            )
-
-
-def _few(rows: Counter[tuple[Any, ...]]) -> list[Any]:
-    return rows.most_common(3)
-
-
 def test_what_is_merged(lake: Path) -> None:
     """Aggregates over rows that are only added; not those that would need values of rows before."""
-    plans = {plan.name: plan for plan in load_script(script(lake, QUERIES)).inserts}
+    plans = {plan.name: plan for plan in load_script(script(lake, QUERIES, EVENTS)).inserts}
     assert {name for name, plan in plans.items() if plan.accumulators} == {"counted_pairs", "known_pairs"}
     joined = {"counted_pairs", "known_pairs", "pairs", "of_itself", "united"}
     assert {name for name, plan in plans.items() if plan.joined is not None} == joined
 
 
 def test_some_histories(spark: SparkSession, lake: Path) -> None:
-    played(spark, lake, 3, {name: QUERIES[name] for name in IN_DEFAULT_TESTS}, histories=20, batches=2)
+    played(
+        spark,
+        lake,
+        3,
+        {name: QUERIES[name] for name in IN_DEFAULT_TESTS},
+        histories=20,
+        batches=2,
+        events=EVENTS,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(20, 23))
 def test_long_histories(spark: SparkSession, lake: Path, seed: int) -> None:
-    played(spark, lake, seed, QUERIES, histories=30, batches=4)
+    played(spark, lake, seed, QUERIES, histories=30, batches=4, events=EVENTS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,17 +135,39 @@ def apply(spark: SparkSession, lake: Path, changes: dict[str, list[tuple[Any, ..
         merge.whenNotMatchedInsert("NOT s.gone", values).execute()
 
 
-def script(lake: Path, queries: dict[str, tuple[str, str, str]]) -> Path:
+def add(
+    spark: SparkSession, lake: Path, draw: random.Random, histories: int, rows: list[Any], table: str
+) -> None:
+    """Appends drawn rows to a table without a key, in two commits, or in none."""
+    for _ in range(draw.choice([0, 1, 2])):
+        new = [
+            (
+                draw.randrange(histories),
+                draw.randrange(4),
+                draw.choice(["a", "b", None]),
+                draw.choice([None, 0, 1, 2, 3]),
+            )
+            for _ in range(draw.randrange(1, 2 * histories))
+        ]
+        frame = spark.createDataFrame(new, TABLES["t"][0])
+        frame.coalesce(1).write.format("delta").mode("append").save(str(lake / table))
+        rows += new
+
+
+def script(lake: Path, queries: dict[str, tuple[str, str, str]], events: Sequence[str] = ()) -> Path:
+    """`events` are tables without a key, which have the columns of `t`."""
     parts = ["SET 'bridge.state' = 'state';"]
-    for table, (columns, _) in TABLES.items():
+    for table in (*TABLES, *events):
+        columns = TABLES.get(table, TABLES["t"])[0]
+        key = "" if table in events else ", PRIMARY KEY (h, id) NOT ENFORCED"
         parts.append(
-            f"CREATE TABLE {table} ({columns}, PRIMARY KEY (h, id) NOT ENFORCED) "
-            f"WITH ('connector' = 'delta', 'path' = '{table}');"
+            f"CREATE TABLE {table} ({columns}{key}) WITH ('connector' = 'delta', 'path' = '{table}');"
         )
     for name, (columns, key, query) in queries.items():
+        primary = f", PRIMARY KEY ({key}) NOT ENFORCED" if key else ""
         parts.append(
-            f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}) NOT ENFORCED) "
-            f"WITH ('connector' = 'delta', 'path' = 'results/{name}');\nINSERT INTO {name} {query};"
+            f"CREATE TABLE {name} ({columns}{primary}) WITH ('connector' = 'delta', 'path' = 'results/{name}');\n"
+            f"INSERT INTO {name} {query};"
         )
     file = lake / "histories.sql"
     file.write_text("\n".join(parts))
@@ -164,23 +187,31 @@ def played(
     queries: dict[str, tuple[str, str, str]],
     histories: int,
     batches: int,
+    events: Sequence[str] = (),
 ) -> None:
     """Plays drawn histories and compares every result after every batch."""
     draw = random.Random(seed)
     kept: Sources = {table: {} for table in TABLES}
-    for table, (columns, _) in TABLES.items():
+    added: dict[str, list[Any]] = {table: [] for table in events}
+    for table in (*TABLES, *events):
+        columns = TABLES.get(table, TABLES["t"])[0]
         spark.sql(
             f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
             "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
         )
-    loaded = load_script(script(lake, queries))
+    loaded = load_script(script(lake, queries, events))
     for number in range(batches):
         apply(spark, lake, drawn(draw, histories, 4, kept))
+        for table, rows in added.items():
+            add(spark, lake, draw, histories, rows, table)
         run_script(spark, loaded)
         tables = {table: (TABLES[table][1], list(rows.values())) for table, rows in kept.items()}
+        tables |= {table: (TABLES["t"][1], rows) for table, rows in added.items()}
         for name, (_, _, query) in queries.items():
-            assert result(spark, lake, name) == computed(query, tables), (
-                f"{name}, batch {number}, seed {seed}"
+            found, expected = result(spark, lake, name), computed(query, tables)
+            more, missing = ((a - b).most_common(3) for a, b in ((found, expected), (expected, found)))
+            assert found == expected, (
+                f"{name}, batch {number}, seed {seed}: {more} too many, {missing} missing"
             )
 
 
