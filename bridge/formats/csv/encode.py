@@ -87,7 +87,7 @@ class _Writer:
             later = self._quoted_timestamp(f"CAST({value} AS STRING)", "-+", "")
             made = f"IF({value} > DATE '9999-12-31', {later}, {made})"
         elif type.name == "DECIMAL":
-            made = self._quoted_decimal(text, type)
+            made = text
         else:
             made = f"CAST({value} AS STRING)"
         return f"coalesce({made}, {self.null})"
@@ -103,16 +103,6 @@ class _Writer:
             if not maybe and min(all) > self._last:
                 return text
         return self._quoted(text)
-
-    def _quoted_decimal(self, text: str, type: ScalarType) -> str:
-        """Return the text of a decimal, which Jackson quotes as it does other texts."""
-        longest = type.parameters[0] + len("-0.")
-        is_plain = not self.options.scientific and longest <= _LONG
-        return (
-            text
-            if is_plain and self._last < "-" and self._escape not in "-.0123456789"
-            else self._quoted(text)
-        )
 
     def _joined(self, value: str, type: DataType) -> str:
         """Return the elements joined by the delimiter, which is not escaped in them; null where `value` is."""
