@@ -144,7 +144,7 @@ def test_a_run_stops_and_names_the_row(spark: SparkSession, lake: Path, query: s
     assert re.match(
         rf"INSERT failing\.o: delta .*/t, row \(id: 7\): {re.escape(reason)}\. Nothing of this", message
     )
-    assert "SET 'bridge.bad-records' = 'skip'" in message
+    assert "SET 'bridge.bad-records' = 'quarantine' stores them in a Delta table, 'skip' counts" in message
     assert "secret" not in message
 
 
