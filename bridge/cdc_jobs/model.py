@@ -50,7 +50,9 @@ class PipelineSection(Section):
     bridge_step_timeout: Annotated[str, AfterValidator(validators.check_step_timeout)] | None = Field(
         default=None, alias="bridge.step-timeout"
     )
-    bridge_bad_records: Literal["fail", "skip"] | None = Field(default=None, alias="bridge.bad-records")
+    bridge_bad_records: Literal["fail", "quarantine", "skip"] | None = Field(
+        default=None, alias="bridge.bad-records"
+    )
     schema_change_behavior: str | None = Field(default=None, alias="schema.change.behavior")
     runtime_mode: str | None = Field(default=None, alias="execution.runtime-mode")
     local_time_zone: str | None = None

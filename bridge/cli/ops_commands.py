@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge import config
 from bridge.cli import process
-from bridge.cli.arguments import Conf, File, FileOrScript, Json, Master, Quiet
+from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Quiet
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.errors import DefinitionError, DifferenceError
@@ -114,7 +113,8 @@ def resync(
 
 
 def replay(
-    file: File,
+    file: FileOrScript,
+    table: TableName = None,
     force: Annotated[
         bool,
         typer.Option(
@@ -132,7 +132,7 @@ def replay(
     never replaces a newer record of its key. Records that still cannot be decoded stay in the
     quarantine table.
     """
-    screen, definition = Screen(quiet=json), config.load(file)
+    screen, definition = Screen(quiet=json), load_pipeline(file, None, table)
     from bridge.pipelines.ingest.replay import replay as run
 
     with process.session(screen, definition, master, conf) as spark:

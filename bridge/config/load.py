@@ -27,6 +27,7 @@ from bridge.config.own_columns import own_columns
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
+from bridge.config.side_tables import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import resolve_topic, table_id_headers
@@ -224,9 +225,7 @@ def _side_table(
     """Returns the table that `section` names, else the table of the pipeline with `suffix` appended to its name."""
     if section is not None:
         return DeltaTarget(section.path and resolved_path(base, section.path), section.table)
-    if delta.table is not None:
-        return DeltaTarget(table=f"{delta.table}{suffix}")
-    return DeltaTarget(resolved_path(base, str(delta.path)).rstrip("/") + suffix)
+    return side_table(DeltaTarget(delta.path and resolved_path(base, delta.path), delta.table), suffix)
 
 
 def _merge(section: MergeSection) -> MergeSettings:

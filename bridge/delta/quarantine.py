@@ -1,7 +1,7 @@
-"""Stores records that were not applied: a Delta table of their bytes, positions and reasons.
+"""Stores what was not applied: records with their bytes, positions and reasons, and rows that an INSERT leaves out.
 
-Records are quarantined before the batch that read them is committed, so none is lost in between. A batch that is
-repeated finds its records there and adds none twice.
+They are quarantined before the batch that read them is committed, so none is lost in between. A batch that is repeated
+finds its records there and adds none twice; its rows take the place of those that it left before.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = [
     "finish_replays",
     "mark_replay",
     "quarantine_records",
+    "quarantine_rows",
     "quarantined_count",
     "quarantined_records",
     "remove_replayed",
@@ -32,10 +33,13 @@ __all__ = [
 _COLUMNS = (
     "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
     "timestamp_type int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
-    "reason string, batch bigint, quarantined_at timestamp, replayed_by string"
+    "reason string, batch bigint, quarantined_at timestamp, replayed_by string, "
+    "tables array<string>, row_key array<struct<table: string, column: string, value: string>>"
 )
 """A record as it was read; why it was quarantined (a reason contains no payload), by which batch and when; and the run
-that is about to replay it."""
+that is about to replay it. A row that an INSERT leaves out has no bytes, but its tables and the columns of their keys.
+"""
+_ROWS_ONLY = ("tables", "row_key")
 
 _RECORD_KEY = ("pipeline", "topic", "topic_id", "partition", "offset")
 """Identifies a record. It includes the topic's id, as the offsets of a recreated topic start at 0 again."""
@@ -79,7 +83,40 @@ def quarantine_records(
 
     def commit() -> None:
         target_table = handle(spark, target).alias("t")
-        target_table.merge(quarantined.alias("s"), _same_record()).whenNotMatchedInsertAll().execute()
+        values: dict[str, str | Column] = {name: f"s.{name}" for name in quarantined.columns}
+        matched = target_table.merge(quarantined.alias("s"), _same_record())
+        matched.whenNotMatchedInsert(values=values).execute()
+
+    retry_conflicts(target, commit, f"quarantine {target}:", "nothing of the batch is written")
+
+
+def quarantine_rows(
+    spark: SparkSession, target: DeltaTarget, rows: DataFrame, *, pipeline: str, batch: int, is_whole: bool
+) -> None:
+    """Quarantine the `rows` that a batch of an INSERT leaves out, in one commit.
+
+    `rows` has the columns of the quarantine that are known of a row: `tables`, `row_key` and `reason`, and its record's
+    `topic`, `partition`, `offset` and `timestamp` or null. They take the place of those that an attempt at the batch
+    left that did not commit it; if the batch `is_whole`, as all rows were computed, of all rows of `pipeline`. Creates
+    the table when it is absent. Raises TableError when it is no quarantine or does not accept the rows.
+    """
+    _create(spark, target)
+    known = {
+        "pipeline": F.lit(pipeline),
+        "batch": F.lit(batch),
+        "quarantined_at": F.current_timestamp(),
+    } | {name: col(name) for name in rows.columns}
+    fields = rows.sparkSession.createDataFrame([], _COLUMNS).schema.fields
+    written = rows.select(*(known.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in fields))
+    replaced = f"pipeline = '{pipeline}'" + ("" if is_whole else f" AND batch >= {batch}")
+
+    def commit() -> None:
+        writer = written.write.format("delta").mode("overwrite").option("replaceWhere", replaced)
+        writer = writer.option("mergeSchema", "true")
+        if target.table:
+            writer.saveAsTable(target.table)
+        else:
+            writer.save(str(target.path))
 
     retry_conflicts(target, commit, f"quarantine {target}:", "nothing of the batch is written")
 
@@ -103,7 +140,7 @@ def quarantined_records(spark: SparkSession, target: DeltaTarget, pipeline: str)
     with table_errors(target):
         records = handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
     return records.withColumnRenamed("timestamp_type", "timestampType").drop(
-        "pipeline", "reason", "batch", "quarantined_at", "replayed_by"
+        "pipeline", "reason", "batch", "quarantined_at", "replayed_by", *_ROWS_ONLY
     )
 
 

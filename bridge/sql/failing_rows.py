@@ -146,7 +146,7 @@ class _Guard:
             table = self.tables.get(item.name)
             if table is None:
                 return []
-            positions = [c.name for c in POSITION_COLUMNS[:3]] if table.name in self.positioned else []
+            positions = [c.name for c in POSITION_COLUMNS] if table.name in self.positioned else []
             return [
                 (table.name, name, exp.column(name, table=item.alias_or_name, quoted=True))
                 for name in (*table.key, *positions)

@@ -55,9 +55,9 @@ KEYS: tuple[Option[Any], ...] = (
     ),
     Option(
         BAD_RECORDS,
-        choice(BadRecords.FAIL.value, BadRecords.SKIP.value),
+        choice(*(way.value for way in BadRecords)),
         "What becomes of a record that cannot be decoded, and of a row for which an expression fails (division by "
-        "zero): fail stops the run, skip leaves it out and counts it.",
+        "zero): fail stops the run, quarantine stores it in a Delta table, skip counts it only.",
         default=BadRecords.FAIL.value,
     ),
     Option(

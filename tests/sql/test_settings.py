@@ -31,7 +31,9 @@ def test_the_bound_of_a_step() -> None:
 def test_what_becomes_of_bad_records() -> None:
     assert load("").bad_records is BadRecords.FAIL
     assert load("SET 'bridge.bad-records' = 'skip';").bad_records is BadRecords.SKIP
-    assert "Supported values are [fail, skip]" in script_refusal("SET 'bridge.bad-records' = 'quarantine';")
+    assert load("SET 'bridge.bad-records' = 'quarantine';").bad_records is BadRecords.QUARANTINE
+    refused = script_refusal("SET 'bridge.bad-records' = 'drop';")
+    assert "Supported values are [fail, quarantine, skip]" in refused
 
 
 def test_a_key_without_effect_is_a_warning() -> None:

@@ -1,4 +1,4 @@
-"""Rows of sources for which an INSERT fails: named in an error, or left out and counted.
+"""Rows of sources for which an INSERT fails: named in an error, or left out, counted and quarantined.
 
 The query itself leaves them out (see `sql.failing_rows`), so that every way of a refresh comes to the same rows. They
 are looked for in the rows that the sources got: where a run stops, and where they are left out.
@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from bridge.columns import col, spark_type
+from bridge.definition import DeltaTarget
 from bridge.delta.change_feed import feed_errors
+from bridge.delta.quarantine import quarantine_rows
 from bridge.errors import REPUBLISH, BadRecordError, GapError, TableError
 from bridge.pipelines.runtime.spark_errors import data_reason
 from bridge.pipelines.scripts.added_groups import query_over
@@ -24,10 +29,23 @@ from bridge.sql import InsertPlan
 from bridge.sql.failing_rows import REASON, FailingRows
 from bridge.sql.positions import POSITION_COLUMNS
 
-__all__ = ["failing_rows", "left_out", "source_errors"]
+__all__ = ["Quarantine", "failing_rows", "left_out", "source_errors"]
 
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
-_TOPIC, _PARTITION, _OFFSET = (column.name for column in POSITION_COLUMNS[:3])
+_POSITION = [column.name for column in POSITION_COLUMNS]
+_TOPIC, _PARTITION, _OFFSET, _ = _POSITION
+_ROW_KEY = "array<struct<table: string, column: string, value: string>>"
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Where a batch of an INSERT puts the rows that it leaves out."""
+
+    target: DeltaTarget
+    pipeline: str
+    batch: int
+    is_whole: bool
+    """Whether the batch computes all rows, so that no row of a batch before stays in the quarantine."""
 
 
 def failing_rows(
@@ -48,13 +66,58 @@ def failing_rows(
     return both if failing.has_no_key or len(found) == 1 else both.distinct()
 
 
-def left_out(spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]) -> int:
-    """How many rows the sources got in `ranges` that the query leaves out: a job for each SELECT that may fail, and
-    none where such rows stop the run."""
+def left_out(
+    spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange], quarantine: Quarantine | None
+) -> int:
+    """How many rows the sources got in `ranges` that the query leaves out: a job for all SELECTs that may fail, and
+    none where such rows stop the run. They are in the `quarantine` then, if there is one."""
     asked = [failing for failing in plan.failing if not failing.stop]
     session = child_session(spark) if asked else spark
-    found = [failing_rows(session, failing, ranges) for failing in asked]
-    return sum(rows.count() for rows in found if rows is not None)
+    found = [(failing, failing_rows(session, failing, ranges)) for failing in asked]
+    known = [_described(failing, rows) for failing, rows in found if rows is not None]
+    if not known:
+        return 0
+    all_rows = reduce(DataFrame.unionByName, known)
+    if quarantine is None:
+        return all_rows.count()
+    all_rows = all_rows.persist()
+    try:
+        count = all_rows.count()
+        if count or quarantine.is_whole:
+            quarantine_rows(
+                session,
+                quarantine.target,
+                all_rows,
+                pipeline=quarantine.pipeline,
+                batch=quarantine.batch,
+                is_whole=quarantine.is_whole,
+            )
+    finally:
+        all_rows.unpersist()
+    return count
+
+
+def _described(failing: FailingRows, rows: DataFrame) -> DataFrame:
+    """The rows with the columns of the quarantine."""
+    places = {name: col(f) for (_, name), f in zip(failing.columns, rows.columns[1:], strict=True)}
+    keys = [
+        F.struct(
+            F.lit(table).alias("table"),
+            F.lit(name).alias("column"),
+            col(shown).cast("string").alias("value"),
+        )
+        for (table, name), shown in zip(failing.columns, rows.columns[1:], strict=True)
+        if name not in _POSITION
+    ]
+    return rows.select(
+        F.array(*map(F.lit, failing.sources)).alias("tables"),
+        F.array(*keys).cast(_ROW_KEY).alias("row_key"),
+        *(
+            places.get(column.name, F.lit(None)).cast(spark_type(column.type)).alias(column.key)
+            for column in POSITION_COLUMNS
+        ),
+        col(REASON).alias("reason"),
+    )
 
 
 @contextmanager
@@ -80,8 +143,8 @@ def source_errors(
             raise TableError(f"INSERT {name}: {raised}") from error
         raise BadRecordError(
             f"INSERT {name}: {row}. Nothing of this batch was written. Correct the row at its source; or let the "
-            "expression be NULL (TRY_CAST(x AS INT), 1 / NULLIF(x, 0)); or leave such rows out and count them: "
-            "SET 'bridge.bad-records' = 'skip'"
+            "expression be NULL (TRY_CAST(x AS INT), 1 / NULLIF(x, 0)); or leave such rows out: "
+            "SET 'bridge.bad-records' = 'quarantine' stores them in a Delta table, 'skip' counts them only"
         ) from error
 
 

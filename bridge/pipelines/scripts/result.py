@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.columns import KIND, col, spark_type
-from bridge.definition import MergeSettings
+from bridge.definition import DeltaTarget, MergeSettings
 from bridge.delta.append import append_batch
 from bridge.delta.appended_files import has_no_files
 from bridge.delta.changes_in_driver import collect_changes
@@ -34,7 +34,7 @@ from bridge.pipelines.ingest import run_state
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.double_keys import checked_upserts
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
-from bridge.pipelines.scripts.failing_rows import left_out, source_errors
+from bridge.pipelines.scripts.failing_rows import Quarantine, left_out, source_errors
 from bridge.pipelines.scripts.few_rows import planned_once
 from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
@@ -65,6 +65,8 @@ class Result:
     """That of the newest commit; None before the first one."""
     event_times: EventTimes | None = None
     """Set if the rows of the result come when their windows close."""
+    quarantine: DeltaTarget | None = None
+    """The table of the rows that are left out, if they are quarantined."""
 
     @property
     def needed_after_ms(self) -> int | None:
@@ -118,7 +120,7 @@ class Result:
                 self.table.spark, self.plan, self.table, ranges, method, windows, is_new=is_new
             )
             try:
-                bad = left_out(self.table.spark, self.plan, ranges)
+                bad = left_out(self.table.spark, self.plan, ranges, self._quarantine(is_whole=not len(since)))
                 merged = self._commit(refresh, sources, closing)
             finally:
                 for frame in refresh.persisted:
@@ -137,6 +139,14 @@ class Result:
             warning=closing.warning if closing else None,
             seconds=time.monotonic() - started,
         )
+
+    @property
+    def _next_batch(self) -> int:
+        return 0 if self.progress is None else self.progress.batch + 1
+
+    def _quarantine(self, *, is_whole: bool) -> Quarantine | None:
+        target = self.quarantine
+        return None if target is None else Quarantine(target, self.name, self._next_batch, is_whole)
 
     def _closing(
         self, sources: SourceTables, ranges: Mapping[str, SourceRange], *, is_whole: bool
@@ -189,7 +199,6 @@ class Result:
             )
 
     def _commit(self, refresh: Refresh, sources: SourceTables, closing: ClosingWindows | None) -> MergeResult:
-        batch = 0 if self.progress is None else self.progress.batch + 1
         ids = {f"{_SOURCE}{name}": id for name, id in sources.ids.items()}
         ids[_QUERY] = self.plan.fingerprint
         if self.event_times is not None:
@@ -197,7 +206,9 @@ class Result:
             ids[_EVENT_TIMES] = times.to_json()
         at_ms = now_ms() if self.plan.merge_columns else 0
         after = None if self.progress is None else self.progress.after
-        progress = IngestProgress(self.name, self.run, batch, sources.offsets, ids, at_ms=at_ms, after=after)
+        progress = IngestProgress(
+            self.name, self.run, self._next_batch, sources.offsets, ids, at_ms=at_ms, after=after
+        )
         table, given = self.table, refresh.changes
         if isinstance(given, DataFrame):
             table = table.on(given.sparkSession)
@@ -260,7 +271,7 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
     progress = found[0] if found else None
     times = EventTimes(plan.windows, _event_times(progress)) if plan.windows is not None else None
     engines = Engines(MergeSettings(), semantics_of(target))
-    return Result(plan, table, name, uuid.uuid4().hex[:12], engines, progress, times)
+    return Result(plan, table, name, uuid.uuid4().hex[:12], engines, progress, times, state.quarantine(plan))
 
 
 def _source_ids(progress: IngestProgress) -> dict[str, str]:

@@ -176,7 +176,10 @@ class _Run:
         try:
             summary = ingest(self._spark, definition, listener=self._report, stop=self._stop)
         except BadRecordError as error:
-            way_out = "SET 'bridge.bad-records' = 'skip' to count such records only"
+            way_out = (
+                "SET 'bridge.bad-records' = 'quarantine' to continue and quarantine such records, or 'skip' to count "
+                "them only"
+            )
             raise BadRecordError(str(error).replace(WAY_OUT.format(definition.name), way_out)) from error
         except TableError as error:
             if any(column.name in str(error) for column in POSITION_COLUMNS):

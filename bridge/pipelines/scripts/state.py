@@ -3,6 +3,8 @@
     <state>/<script>/sources/<table>       rows of a topic that the script reads, kept by an ingest
     <state>/<script>/results/<insert>      rows of an INSERT whose sink is a topic, sent by a publish; or those of all
                                            INSERTs into one topic that write columns of their own
+    .../<table or insert>_quarantine       records and rows that were left out, with bridge.bad-records = quarantine;
+                                           a Delta sink has its quarantine beside it
     <state>/<script>/checkpoints/...       working files of these ingests and publishes
     <state>/<script>/quality               results of `bridge check`
     <state>/<script>/script.lease.json     which run of the script is at work
@@ -16,9 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from bridge.bridge_folders import safe_name
+from bridge.bridge_folders import QUARANTINE_SUFFIX, safe_name
 from bridge.config.script_state import state_of, with_suite
-from bridge.definition import Definition, DeltaTarget, Publish, Run, Topic, TopicCreation
+from bridge.config.side_tables import side_table
+from bridge.definition import BadRecords, Definition, DeltaTarget, Publish, Run, Topic, TopicCreation
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
@@ -60,7 +63,17 @@ class ScriptState:
             columns = (*topic.schema.columns, *POSITION_COLUMNS)
             topic = replace(topic, schema=replace(topic.schema, columns=columns))
         found = self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))
-        return replace(found, bad_records=self.script.bad_records)
+        return replace(
+            found, bad_records=self.script.bad_records, quarantine=self._quarantine(self.source_target(table))
+        )
+
+    def quarantine(self, plan: InsertPlan) -> DeltaTarget | None:
+        """The table of the rows that an INSERT leaves out; None if they are not quarantined."""
+        return self._quarantine(self._whole_target(plan))
+
+    def _quarantine(self, target: DeltaTarget) -> DeltaTarget | None:
+        quarantines = self.script.bad_records is BadRecords.QUARANTINE
+        return side_table(target, QUARANTINE_SUFFIX) if quarantines else None
 
     def _needs_positions(self, plan: InsertPlan, table: Table) -> bool:
         """Whether an INSERT asks for the position of a row's record, or for its partition: for the watermark."""

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bridge.cdc_jobs import load_job
 from bridge.embedded.broker import Broker
-from bridge.errors import ConcurrentRunError
+from bridge.errors import BadRecordError, ConcurrentRunError
 from bridge.metrics import BatchReport
 from bridge.pipelines.cdc_jobs.run import run_job
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease_in
@@ -163,3 +163,40 @@ def test_a_topic_goes_to_a_topic(
     change(ann, bob, "u")
     update = {"old": [ann | sent], "data": [bob | sent], "type": "UPDATE"}
     assert received() == [({"id": 1}, update | about)]
+
+
+@pytest.mark.slow
+def test_a_row_whose_projection_fails_stops_the_job_or_is_left_out(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    prefix, places = unique("cdc"), dict[int, int]()
+    broker.create_topic(f"{prefix}-in", partitions=1)
+    broker.create_topic(f"{prefix}-out", partitions=1)
+    text = (
+        CDC.replace("PREFIX", prefix).replace("SERVERS", broker.bootstrap).replace("name STRING", "n BIGINT")
+    )
+    text = text.replace("\\*, __table_name__ AS t", "id, 10 / n AS q")
+    file = lake / "cdc.yaml"
+
+    def run(way: str, *after: dict[str, Any]) -> tuple[list[BatchReport], list[Any]]:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        for row in after:
+            value = json.dumps({"before": row, "after": row, "op": "u"}).encode()
+            producer.produce(f"{prefix}-in", key=b"1", value=value)
+        assert producer.flush(30) == 0
+        file.write_text(f"{text}pipeline:\n  bridge.bad-records: {way}\n")
+        reports: list[BatchReport] = []
+        run_job(spark, load_job(file, environ={}), listener=reports.append)
+        found = messages(broker.bootstrap, f"{prefix}-out", places)
+        return reports, [(d["type"], d["data"]) for _, d in map(documents, found)]
+
+    _, sent = run("fail", {"id": 1, "n": 5}, {"id": 2, "n": 2})
+    assert sorted(sent, key=str) == [("INSERT", [{"id": 1, "q": 2}]), ("INSERT", [{"id": 2, "q": 5}])]
+    with pytest.raises(BadRecordError, match=r"row \(id: 1\): division by zero in 10 / n\. Nothing of this"):
+        run("fail", {"id": 1, "n": 0}, {"id": 2, "n": 1})
+    reports, sent = run("skip")
+    assert [r.bad_records for r in reports if r.verb == "insert"] == [1]
+    assert sorted(sent, key=str)[0] == ("DELETE", [{"id": 1, "q": 2}])
+    assert ("UPDATE", [{"id": 2, "q": 10}]) in sent
+    _, sent = run("skip", {"id": 1, "n": 1})
+    assert sent == [("INSERT", [{"id": 1, "q": 10}])]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.errors import BadRecordError
+from bridge import failpoints
+from bridge.errors import BadRecordError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
@@ -78,9 +79,10 @@ def _script(names: list[str], mode: str) -> str:
     return f"SET 'bridge.bad-records' = '{mode}';\n{_SOURCES}{view}{sinks}"
 
 
-def _run(spark: SparkSession, lake: Path, text: str) -> dict[str, BatchReport]:
+def _run(spark: SparkSession, lake: Path, text: str, *, rebuild: bool = False) -> dict[str, BatchReport]:
     reports: list[BatchReport] = []
-    run_script(spark, load_script(lake / "failing.sql", text=text), listener=reports.append)
+    script = load_script(lake / "failing.sql", text=text)
+    run_script(spark, script, listener=reports.append, rebuild=rebuild)
     return {report.pipeline.removeprefix("failing."): report for report in reports}
 
 
@@ -95,10 +97,10 @@ def _expected(spark: SparkSession, lake: Path, name: str) -> list[str]:
     return sorted(map(str, spark.sql(_SPARK[name]).toDF(*columns).collect()))
 
 
-def _follows(spark: SparkSession, lake: Path, names: list[str], count: int) -> None:
+def _follows(spark: SparkSession, lake: Path, names: list[str], count: int, mode: str = "skip") -> None:
     """Rows get bad and good again in `count` steps; each result is that of the good rows, however it is computed."""
     _create(spark, lake, "(1, 4, 2, 'x')", "(2, 4, 4, 'x')", "(3, 4, 0, 'x')", "(4, 6, 3, 'x')")
-    text, table = _script(names, "skip"), f"delta.`{lake}/t`"
+    text, table = _script(names, mode), f"delta.`{lake}/t`"
     steps = [
         ("", 1),
         (f"UPDATE {table} SET b = IF(id = 3, 1, 0) WHERE id IN (1, 3)", 1),
@@ -115,7 +117,9 @@ def _follows(spark: SparkSession, lake: Path, names: list[str], count: int) -> N
 
 
 def test_rows_are_left_out_as_long_as_they_fail(spark: SparkSession, lake: Path) -> None:
-    _follows(spark, lake, ["summed"], 2)
+    _follows(spark, lake, ["summed"], 2, "quarantine")
+    reason = "division by zero in a / b"
+    assert _quarantined(spark, lake, "summed") == [(0, 't ["3"]', reason), (1, 't ["1"]', reason)]
 
 
 @pytest.mark.slow
@@ -140,7 +144,7 @@ def test_a_run_stops_and_names_the_row(spark: SparkSession, lake: Path, query: s
     assert re.match(
         rf"INSERT failing\.o: delta .*/t, row \(id: 7\): {re.escape(reason)}\. Nothing of this", message
     )
-    assert "SET 'bridge.bad-records' = 'skip'" in message
+    assert "SET 'bridge.bad-records' = 'quarantine' stores them in a Delta table, 'skip' counts" in message
     assert "secret" not in message
 
 
@@ -176,3 +180,56 @@ def test_added_rows_that_fail_are_left_out(spark: SparkSession, lake: Path) -> N
     }
     assert _rows(spark, lake, "added") == ["Row(id=1, q=2)", "Row(id=3, q=4)"]
     assert _rows(spark, lake, "merged") == ["Row(a=4, n=2, q=6)"]
+
+
+def _quarantined(spark: SparkSession, lake: Path, name: str) -> list[tuple[int, str, str]]:
+    """Batch, table and key, and reason of each row in the quarantine of an INSERT."""
+    rows = spark.read.format("delta").load(f"{lake}/{name}_quarantine")
+    assert {row.pipeline for row in rows.collect()} <= {f"failing.{name}"}
+    shown = "concat_ws(' ', array_join(tables, ','), to_json(row_key.value))"
+    return sorted(map(tuple, rows.selectExpr("batch", shown, "reason").collect()))
+
+
+@pytest.mark.slow
+def test_rows_that_fail_are_quarantined_once(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ends between the commits of quarantine and result leaves rows that the next run writes again."""
+    _create(spark, lake, "(1, 4, 2, 'x')", "(3, 4, 0, 'x')")
+    text, table, reason = (
+        _script(["projected"], "quarantine"),
+        f"delta.`{lake}/t`",
+        "division by zero in a / b",
+    )
+    _run(spark, lake, text)
+    assert _quarantined(spark, lake, "projected") == [(0, 't ["3"]', reason)]
+
+    def end(place: str) -> None:
+        if place == "script.before-commit":
+            raise RuntimeError(place)
+
+    spark.sql(f"INSERT INTO {table} VALUES (5, 4, 0, 'x')")
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "hit", end)
+        with pytest.raises(RuntimeError, match=r"script\.before-commit"):
+            _run(spark, lake, text)
+    attempt = [(0, 't ["3"]', reason), (1, 't ["5"]', reason)]
+    assert _quarantined(spark, lake, "projected") == attempt
+    spark.sql(f"INSERT INTO {table} VALUES (6, 8, 0, 'x')")
+    assert _run(spark, lake, text)["projected"].bad_records == 2
+    assert _quarantined(spark, lake, "projected") == [*attempt, (1, 't ["6"]', reason)]
+    spark.sql(f"UPDATE {table} SET b = 2 WHERE id IN (3, 5)")
+    _run(spark, lake, text, rebuild=True)
+    assert _quarantined(spark, lake, "projected") == [(2, 't ["6"]', reason)]
+
+
+@pytest.mark.slow
+def test_groups_that_fail_stop_the_run_under_every_setting(spark: SparkSession, lake: Path) -> None:
+    _create(spark, lake, "(1, 4, 2, NULL)")
+    sink = "CREATE TABLE o (x INT, y BIGINT, PRIMARY KEY (x) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'o')"
+    query = "SELECT a, SUM(b) / COUNT(s) FROM t GROUP BY a"
+    for way in ("fail", "skip", "quarantine"):
+        with pytest.raises(TableError, match=r"division by zero in .*SUM\(b\) / COUNT\(s\)"):
+            _run(
+                spark, lake, f"SET 'bridge.bad-records' = '{way}';{_SOURCES}{sink};\nINSERT INTO o {query};\n"
+            )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.definition import TopicCreation
+from bridge.definition import DeltaTarget, TopicCreation
 from bridge.pipelines.scripts.state import ScriptState
 from tests.sql.scripts import SOURCES, load, sink
 
@@ -55,6 +55,18 @@ def test_positions_are_kept_where_an_insert_needs_them() -> None:
         definition = found.ingest(found.tables["views"])
         assert definition is not None
         assert ("__offset" in definition.topic.schema.names) is kept
+
+
+def test_quarantines_are_beside_the_tables() -> None:
+    delta = COUNTS.replace(sink("a STRING, b BIGINT", "a"), sink("a STRING, b BIGINT", "a", "delta"))
+    for text, place in ((COUNTS, "bridge-state/t/results/s"), (delta, "lake/s")):
+        found = state(f"SET 'bridge.bad-records' = 'quarantine';\n{text}")
+        quarantine = found.quarantine(found.script.inserts[0])
+        assert quarantine == DeltaTarget(f"{found.script.base}/{place}_quarantine")
+    ingest = found.ingest(found.tables["users"])
+    assert ingest is not None and ingest.quarantine is not None
+    assert ingest.quarantine.path == f"{found.script.base}/bridge-state/t/sources/users_quarantine"
+    assert state(COUNTS).quarantine(found.script.inserts[0]) is None
 
 
 def test_several_inserts_into_one_sink() -> None:
