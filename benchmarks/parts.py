@@ -11,6 +11,7 @@ from benchmarks import (
     log_size,
     many,
     one_core,
+    own_functions,
     publishing,
     random_keys,
     scenarios,
@@ -88,6 +89,7 @@ def _publish(ground: Ground, scale: Scale, found: Found) -> None:
 
 def _sql(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += sql_scripts.outcomes(ground, scale.records, scale.rounds)
+    found.outcomes += own_functions.outcomes(ground, scale.records // 5)
 
 
 PARTS: dict[str, Part] = {

@@ -26,6 +26,8 @@ DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 8
 _NO_VALUE = "a value that is no {}"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\d{1,4}(-\d{1,2}(-\d{1,2})?)?"
+_WHOLE_DAY = r"^ *\d{1,4}-\d{1,2}-\d{1,2}( .*)?$"
+"""What Spark's cast takes as it is, too: most texts, for which nothing is split."""
 _MOMENT = r"\d{1,4}-\d{1,2}-\d{1,2}( \d{1,2}:\d{1,2}:\d{1,2}([.]\d{1,9})?)?"
 
 
@@ -171,9 +173,18 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
 
 def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
     """Returns the time of a text as CAST reads it; NULL for a text that is none. Spark's own cast takes more texts."""
-    pattern = _pattern(type).replace("\\", "\\\\")
-    text = "@0" if type.name != "DATE" else "SPLIT_PART(TRIM(@0), ' ', 1)"
-    return cut(spark(f"TRY_CAST(IF(@0 RLIKE '{pattern}', {text}, NULL) AS {type.spark()})", value), type)
+    if type.name == "DATE":
+        return spark(
+            f"CASE WHEN {_like(_WHOLE_DAY)} THEN TRY_CAST(@0 AS DATE) WHEN {_like(_pattern(type))} "
+            "THEN TRY_CAST(SPLIT_PART(TRIM(@0), ' ', 1) AS DATE) END",
+            value,
+        )
+    return cut(spark(f"IF({_like(_pattern(type))}, TRY_CAST(@0 AS {type.spark()}), NULL)", value), type)
+
+
+def _like(pattern: str) -> str:
+    escaped = pattern.replace("\\", "\\\\")
+    return f"@0 RLIKE '{escaped}'"
 
 
 def _pattern(type: ScalarType) -> str:

@@ -50,7 +50,9 @@ class Regex:
         return any(optional for number, optional, _ in _groups(self._tree, False) if number == group)
 
     def may_be_empty(self, group: int) -> bool:
-        """Returns whether the group may match an empty text."""
+        """Returns whether the group may match an empty text; 0 is the whole match."""
+        if group == 0:
+            return bool(self._tree.getwidth()[0] == 0)
         return any(least == 0 for number, _, least in _groups(self._tree, False) if number == group)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import to_text
 from bridge.expressions.failures import failed
-from bridge.expressions.patterns import regex
+from bridge.expressions.patterns import Regex, regex
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 
@@ -16,7 +18,6 @@ __all__ = ["ENTRIES", "overlay", "substring"]
 _QUOTED = r"CONCAT('\\Q', REPLACE(@1, '\\E', '\\E\\\\E\\Q'), '\\E')"
 _REPLACEMENT = r"REPLACE(REPLACE(@2, '\\', '\\\\'), '$', '\\$')"
 """A text as REGEXP_REPLACE of Spark takes it: there, a backslash and a dollar mean something, in Flink they do not."""
-_PARTS = f"SPLIT(@0, {_QUOTED})"
 
 
 def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None = None) -> exp.Expr:
@@ -75,15 +76,20 @@ def _regexp_extract(call: Call) -> exp.Expr:
     group = call.number(2, "the group") if len(call.arguments) > 2 else 0
     if not 0 <= group <= pattern.groups:
         return exp.cast(exp.null(), "STRING", dialect="spark")
+    return _matched(pattern, group, call)
+
+
+def _matched(pattern: Regex, group: int, call: Call) -> exp.Expr:
+    """A group of the first match. Where there is none, or the group takes no part, Spark has an empty text, Flink
+    NULL."""
     made = f"REGEXP_EXTRACT(@0, @1, {group})"
+    if not pattern.may_be_empty(group):
+        return spark(f"NULLIF({made}, '')", *call.arguments[:2])
     if group and pattern.may_be_absent(group):
-        # Spark has an empty text for a group that takes no part in the match, Flink NULL.
-        if pattern.may_be_empty(group):
-            raise Refusal(
-                f"group {group} of {pattern.text!r} may be absent or empty, which Spark does not tell apart; let it "
-                "have a character"
-            )
-        made = f"NULLIF({made}, '')"
+        raise Refusal(
+            f"group {group} of {pattern.text!r} may be absent or empty, which Spark does not tell apart; let it "
+            "have a character"
+        )
     return spark(f"CASE WHEN REGEXP_LIKE(@0, @1) THEN {made} END", *call.arguments[:2])
 
 
@@ -138,7 +144,24 @@ def _position(call: Call) -> exp.Expr:
 
 
 def _split(call: Call) -> exp.Expr:
-    return spark(f"IF(@0 = '' OR @1 = '', FILTER(SPLIT(@0, ''), p -> p <> ''), {_PARTS})", *call.arguments)
+    if call.constant(1):  # FILTER is interpreted, and so would be all expressions beside it
+        return spark("IF(@0 = '', CAST(ARRAY() AS ARRAY<STRING>), @1)", call.arguments[0], _parts(call))
+    return spark(
+        "IF(@0 = '' OR @1 = '', FILTER(SPLIT(@0, ''), p -> p <> ''), @2)", *call.arguments, _parts(call)
+    )
+
+
+def _split_index(call: Call) -> exp.Expr:
+    text, _, index = call.arguments
+    return spark("IF(@1 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT(@2, @1 + 1))", text, index, _parts(call))
+
+
+def _parts(call: Call) -> exp.Expr:
+    """The parts of a text between separators, which may not be empty."""
+    separator = call.constant(1)
+    if separator:
+        return spark("SPLIT(@0, @1)", call.arguments[0], exp.Literal.string(re.escape(separator)))
+    return spark(f"SPLIT(@0, {_QUOTED})", *call.arguments[:2])
 
 
 def _elt(call: Call) -> exp.Expr:
@@ -201,13 +224,13 @@ ENTRIES: Entries = {
     "REGEXP_EXTRACT_ALL": _regexp_extract_all,
     "REGEXP_INSTR": _with_regex("REGEXP_INSTR(@0, @1)"),
     "REGEXP_REPLACE": _regexp_replace,
-    "REGEXP_SUBSTR": _with_regex("CASE WHEN REGEXP_LIKE(@0, @1) THEN REGEXP_EXTRACT(@0, @1, 0) END"),
+    "REGEXP_SUBSTR": lambda call: _matched(regex(call.constant(1)), 0, call),
     "REPLACE": _replaced,
     "RPAD": "CASE WHEN @1 < 0 OR @2 = '' THEN NULL ELSE RPAD(@0, @1, @2) END",
     "RTRIM": {1: "RTRIM(@0)", 2: "TRIM(TRAILING @1 FROM @0)"},
     **dict.fromkeys(("SHA2", "SHA224", "SHA256", "SHA384", "SHA512"), _sha2),
     "SPLIT": _split,
-    "SPLIT_INDEX": f"IF(@2 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT({_PARTS}, @2 + 1))",
+    "SPLIT_INDEX": _split_index,
     "STR_TO_MAP": _pairs,
     "TO_BASE64": "BASE64(@0)",
     "TRANSLATE": "IF(@1 IS NULL, @0, TRANSLATE(@0, @1, @2))",

@@ -14,7 +14,7 @@ from bridge.expressions.arithmetic import wrapped
 from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import DAY_OF_TIME, text_to_time
 from bridge.expressions.patterns import date_segments
-from bridge.expressions.precision import cut
+from bridge.expressions.precision import cut, loses_digits
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import TIMES, DataType, ScalarType
@@ -85,10 +85,11 @@ def _bound(name: str, unit: str, value: exp.Expr, type: ScalarType) -> exp.Expr:
     shift = "+ INTERVAL '1' DAY" if unit == "WEEK" else ""
     back = "- INTERVAL '1' DAY" if unit == "WEEK" else ""
     floor = f"(DATE_TRUNC('{unit}', @0 {shift}) {back})"
+    milliseconds = ScalarType(type.name, (3,)) if type.name != "DATE" else type
     # From WEEK on Flink rounds the day of a time, see `DAY_OF_TIME`.
     operand = value if type.name == "DATE" or unit not in ("WEEK", *_MONTHS_OF) else spark(DAY_OF_TIME, value)
     if operand is value:
-        operand = cut(value, ScalarType(type.name, (3,))) if type.name != "DATE" else value
+        operand = cut(value, milliseconds) if loses_digits(type, milliseconds) else value
     if name == "FLOOR":
         return spark(f"CAST({floor} AS {type.spark()})", operand)
     step = f"INTERVAL '{3 if unit == 'QUARTER' else 1}' {'MONTH' if unit == 'QUARTER' else unit}"
@@ -207,7 +208,8 @@ def _to_date(call: Call) -> exp.Expr:
 
 def _to_timestamp(call: Call) -> exp.Expr:
     if len(call.arguments) > 1:
-        return cut(spark("CAST(@0 AS TIMESTAMP_NTZ)", _read(call)), _TO_TIMESTAMP)
+        read = spark("CAST(@0 AS TIMESTAMP_NTZ)", _read(call))
+        return cut(read, _TO_TIMESTAMP) if "SSSS" in str(call.constant(1)) else read
     return text_to_time(call.arguments[0], _TO_TIMESTAMP)
 
 
