@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, retracts
@@ -92,28 +92,22 @@ class SourceRange:
 
     def changed_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, updated (as they are now) or deleted; all rows if it begins with the table."""
-        if not self.is_part:
-            return self._whole(spark)
-        appended = self._appended(spark)
-        if appended is not None:
-            return appended
-        changes = self.changes(spark).where(col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
-        return changes.select(*map(col, self.table.columns))
+        return self._rows_of(spark, col(KIND) != F.lit(RowKind.UPDATE_BEFORE.value))
 
     def new_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added or updated, as they are now; all rows if it begins with the table."""
+        return self._rows_of(spark, ~retracts())
+
+    def _rows_of(self, spark: SparkSession, taken: Column) -> DataFrame:
+        """The rows of the changes that are `taken`; all rows if the range begins with the table."""
         found = self._appended(spark) if self.is_part else self._whole(spark)
         if found is not None:
             return found
-        changes = self.changes(spark).where(~retracts())
-        return changes.select(*map(col, self.table.columns))
+        return self.changes(spark).where(taken).select(*map(col, self.table.columns))
 
     def newest_times(self, spark: SparkSession, column: str) -> DataFrame:
         """The newest time of a column among the rows that the range added or updated: `topic`, `partition` (a Delta
         table has one) and `newest`, in epoch milliseconds, null where all times are. For ranges with commits."""
-        rows = self._appended(spark) if self.is_part else self.whole_rows(spark)
-        if rows is None:
-            rows = self.changes(spark).where(~retracts())
         names = [c.name for c in POSITION_COLUMNS[:2]]
         by = [
             col(n) if n in self.table.columns else F.lit(v)
@@ -121,7 +115,7 @@ class SourceRange:
         ]
         newest = F.max(F.floor(F.unix_micros(col(column).cast("timestamp")) / F.lit(1000)))
         groups = (c.alias(n) for c, n in zip(by, ("topic", "partition"), strict=True))
-        return rows.groupBy(*groups).agg(newest.alias("newest"))
+        return self.new_rows(spark).groupBy(*groups).agg(newest.alias("newest"))
 
     def added_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, all of them if it begins with the table. Raises TableError if it updated or
