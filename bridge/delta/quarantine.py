@@ -17,9 +17,11 @@ from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.ingest_progress import committed_by
 from bridge.delta.table import Table, exists, handle
+from bridge.formats.sql import literal
 from bridge.storage import make_local_folder
 
 __all__ = [
+    "ROW_KEY",
     "finish_replays",
     "mark_replay",
     "quarantine_records",
@@ -30,11 +32,14 @@ __all__ = [
     "topic_id",
 ]
 
+ROW_KEY = "array<struct<table: string, column: string, value: string>>"
+"""The type of the columns of a row's keys."""
+
 _COLUMNS = (
     "pipeline string, topic string, topic_id string, partition int, offset bigint, timestamp timestamp, "
     "timestamp_type int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
     "reason string, batch bigint, quarantined_at timestamp, replayed_by string, "
-    "tables array<string>, row_key array<struct<table: string, column: string, value: string>>"
+    f"tables array<string>, row_key {ROW_KEY}"
 )
 """A record as it was read; why it was quarantined (a reason contains no payload), by which batch and when; and the run
 that is about to replay it. A row that an INSERT leaves out has no bytes, but its tables and the columns of their keys.
@@ -108,7 +113,7 @@ def quarantine_rows(
     } | {name: col(name) for name in rows.columns}
     fields = rows.sparkSession.createDataFrame([], _COLUMNS).schema.fields
     written = rows.select(*(known.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in fields))
-    replaced = f"pipeline = '{pipeline}'" + ("" if is_whole else f" AND batch >= {batch}")
+    replaced = f"pipeline = {literal(pipeline)}" + ("" if is_whole else f" AND batch >= {batch}")
 
     def commit() -> None:
         writer = written.write.format("delta").mode("overwrite").option("replaceWhere", replaced)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from bridge.columns import col, spark_type
 from bridge.definition import DeltaTarget
 from bridge.delta.change_feed import feed_errors
-from bridge.delta.quarantine import quarantine_rows
+from bridge.delta.quarantine import ROW_KEY, quarantine_rows
 from bridge.errors import REPUBLISH, BadRecordError, GapError, TableError
 from bridge.pipelines.runtime.spark_errors import data_reason
 from bridge.pipelines.scripts.added_groups import query_over
@@ -34,7 +34,6 @@ __all__ = ["Quarantine", "failing_rows", "left_out", "source_errors"]
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _POSITION = [column.name for column in POSITION_COLUMNS]
 _TOPIC, _PARTITION, _OFFSET, _ = _POSITION
-_ROW_KEY = "array<struct<table: string, column: string, value: string>>"
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def _described(failing: FailingRows, rows: DataFrame) -> DataFrame:
     ]
     return rows.select(
         F.array(*map(F.lit, failing.sources)).alias("tables"),
-        F.array(*keys).cast(_ROW_KEY).alias("row_key"),
+        F.array(*keys).cast(ROW_KEY).alias("row_key"),
         *(
             places.get(column.name, F.lit(None)).cast(spark_type(column.type)).alias(column.key)
             for column in POSITION_COLUMNS
