@@ -345,7 +345,12 @@ def _operators() -> Iterator[str]:
     )
     yield from ("ROW({i}, {text})", "ARRAY[{i}, {i2}]", "ARRAY[{text}, {text2}]", "MAP[{text2}, {i}]")
     yield from ("IS_ALPHA('äö')", "IS_DIGIT('١')", "INSTR({text}, {text2}, 2)", "INSTR({text}, 'o', 1, 2)")
-    yield from ("SUBSTR({text}, -2)", "SUBSTRING({text}, 2, 3)", "LPAD({text}, 8, '*')")
+    yield from (
+        "SUBSTR({text}, -2)",
+        "SUBSTRING({text}, 2, 3)",
+        "LPAD({text}, 8, '*')",
+        "TO_BASE64(REPEAT({text}, 20))",
+    )
     yield from (
         "DATE_FORMAT({ts}, 'yyyy-MM-dd HH:mm:ss.SSS')",
         "SPLIT({text}, ',')",

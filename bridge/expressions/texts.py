@@ -232,7 +232,7 @@ ENTRIES: Entries = {
     "SPLIT": _split,
     "SPLIT_INDEX": _split_index,
     "STR_TO_MAP": _pairs,
-    "TO_BASE64": "BASE64(@0)",
+    "TO_BASE64": r"REPLACE(BASE64(@0), '\r\n', '')",  # Spark breaks lines after 76 characters
     "TRANSLATE": "IF(@1 IS NULL, @0, TRANSLATE(@0, @1, @2))",
     "UNHEX": "IF(LENGTH(@0) % 2 = 1, UNHEX(CONCAT('00', SUBSTRING(@0, 2))), UNHEX(@0))",
     "URL_DECODE": "TRY_URL_DECODE(@0)",
