@@ -5,7 +5,7 @@ from __future__ import annotations
 from bridge.formats.sql import Names, let
 from bridge.schema import ScalarType
 
-__all__ = ["PLAIN_PLACES", "decimal", "scientific", "shortened", "stripped", "timestamp"]
+__all__ = ["PLAIN_PLACES", "decimal", "stripped", "timestamp"]
 
 PLAIN_PLACES = 6
 """Decimal places up to which Java writes the smallest number without an exponent."""
@@ -37,16 +37,16 @@ def decimal(value: str, scale: int, names: Names) -> str:
 
 def stripped(text: str, scale: int, names: Names) -> str:
     """Return the same for the plain text of a DECIMAL of `scale`, which has all its digits and no exponent."""
-    return let(names, shortened(text, scale), lambda t: scientific(t, scale))
+    return let(names, _shortened(text, scale), lambda t: _scientific(t, scale))
 
 
-def shortened(text: str, scale: int) -> str:
+def _shortened(text: str, scale: int) -> str:
     """Return the plain text of a DECIMAL of `scale` without zeros at the end of its fraction."""
     return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {text}))" if scale else text
 
 
-def scientific(text: str, scale: int) -> str:
-    """Return a `shortened` text, cheap to repeat, with an exponent where Java writes one."""
+def _scientific(text: str, scale: int) -> str:
+    """Return a `_shortened` text, cheap to repeat, with an exponent where Java writes one."""
     size = f"length(trim(LEADING '-' FROM {text}))"
     digits = f"trim(LEADING '-' FROM trim(TRAILING '0' FROM {text}))"
     cases = f"WHEN endswith({text}, '0') AND {text} <> '0' THEN {_power(text, digits, f'{size} - 1', '+')} "

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
-from bridge.formats.java_text import decimal, stripped, timestamp
+from bridge.formats.java_text import decimal, timestamp
 from bridge.formats.sql import Names, apply, let, literal, member, struct, with_sql_column
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
@@ -72,8 +72,9 @@ class _Writer:
         if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
             return f"CAST({value} AS STRING)"
         if type.name == "DECIMAL":
-            plain = f"CAST({value} AS STRING)"
-            return stripped(plain, type.parameters[1], self.names) if self.options.scientific else plain
+            if self.options.scientific:
+                return decimal(value, type.parameters[1], self.names)
+            return f"CAST({value} AS STRING)"
         return value
 
     def field(self, value: str, text: str, type: DataType) -> str:
