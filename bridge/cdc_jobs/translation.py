@@ -63,18 +63,13 @@ class _Translation:
         start: PublishStart,
     ) -> Script:
         self.text.add(f"SET 'pipeline.name' = {literal(_plain(settings.name))};\n", ("pipeline", "name"))
-        if settings.state is not None:
-            self.text.add(
-                f"SET 'bridge.state' = {literal(_plain(settings.state))};\n", ("pipeline", "bridge.state")
-            )
-        if settings.step_timeout is not None:
-            self.text.add(
-                f"SET 'bridge.step-timeout' = {literal(settings.step_timeout)};\n",
-                ("pipeline", "bridge.step-timeout"),
-            )
-        if settings.bad_records is not None:
-            place: Place = ("pipeline", "bridge.bad-records")
-            self.text.add(f"SET 'bridge.bad-records' = {literal(settings.bad_records)};\n", place)
+        for key, value in (
+            ("bridge.state", settings.state and _plain(settings.state)),
+            ("bridge.step-timeout", settings.step_timeout),
+            ("bridge.bad-records", settings.bad_records),
+        ):
+            if value is not None:
+                self.text.add(f"SET '{key}' = {literal(value)};\n", ("pipeline", key))
         tables = {one.table.id: one for one, _, _ in targets}
         for one in tables.values():
             require_key(self.document, self.sinks, one)

@@ -185,8 +185,7 @@ AVRO: tuple[Option[Any], ...] = (
         "timestamp_mapping.legacy",
         "'true' maps TIMESTAMP to Avro's timestamp-millis, as Flink did before 1.19, and supports neither "
         "TIMESTAMP_LTZ nor microseconds. 'false' maps TIMESTAMP to local timestamps and TIMESTAMP_LTZ to timestamps, "
-        "always with milliseconds: Flink "
-        "2.0 reads and writes these also where its schema says microseconds.",
+        "always with milliseconds: Flink 2.0 reads and writes these also where its schema says microseconds.",
         "true",
     ),
 )
