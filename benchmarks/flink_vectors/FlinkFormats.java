@@ -121,7 +121,7 @@ public class FlinkFormats {
     private static Object decoded(DeserializationSchema<RowData> schema, String document, LogicalType row) {
         List<Object> rows = new ArrayList<>();
         try {
-            schema.open(opened());
+            schema.open(new Opened());
             byte[] bytes = document == null ? null : Base64.getDecoder().decode(document);
             schema.deserialize(bytes, new Collector<RowData>() {
                 public void collect(RowData found) {
@@ -140,7 +140,7 @@ public class FlinkFormats {
 
     private static Object encoded(SerializationSchema<RowData> schema, List<?> given, LogicalType type) {
         try {
-            schema.open(writing());
+            schema.open(new Opened());
             GenericRowData row = (GenericRowData) internal(given.get(1), type);
             for (RowKind kind : RowKind.values()) {
                 if (kind.shortString().equals(given.get(0))) {
@@ -285,27 +285,15 @@ public class FlinkFormats {
         return cause.getClass().getSimpleName();
     }
 
-    private static DeserializationSchema.InitializationContext opened() {
-        return new DeserializationSchema.InitializationContext() {
-            public MetricGroup getMetricGroup() {
-                return new UnregisteredMetricsGroup();
-            }
+    /** What a format is opened with, to read and to write. */
+    private static class Opened
+        implements DeserializationSchema.InitializationContext, SerializationSchema.InitializationContext {
+        public MetricGroup getMetricGroup() {
+            return new UnregisteredMetricsGroup();
+        }
 
-            public UserCodeClassLoader getUserCodeClassLoader() {
-                return SimpleUserCodeClassLoader.create(LOADER);
-            }
-        };
-    }
-
-    private static SerializationSchema.InitializationContext writing() {
-        return new SerializationSchema.InitializationContext() {
-            public MetricGroup getMetricGroup() {
-                return new UnregisteredMetricsGroup();
-            }
-
-            public UserCodeClassLoader getUserCodeClassLoader() {
-                return SimpleUserCodeClassLoader.create(LOADER);
-            }
-        };
+        public UserCodeClassLoader getUserCodeClassLoader() {
+            return SimpleUserCodeClassLoader.create(LOADER);
+        }
     }
 }
