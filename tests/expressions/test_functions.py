@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import count, islice
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.errors import DdlError
 from bridge.expressions.signatures import SIGNATURES
 from tests.ddl.helpers import refusal
-from tests.expressions.vectors import TYPES, drawn_seed, inputs, spark_text
+from tests.expressions.vectors import TYPES, accepted, drawn_seed, inputs
 
 _DRAWN, _DEEPEST = 250, 3
 _CONSTANTS = (
@@ -55,21 +55,12 @@ def _expression(draw: random.Random, depth: int) -> str:
     return f"CASE WHEN {_expression(draw, depth + 1)} THEN {_expression(draw, depth + 1)} END"
 
 
-def _accepted(draw: random.Random, count: int) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    while len(found) < count:
-        expression = _expression(draw, 0)
-        try:
-            found.append((expression, spark_text(expression)))
-        except DdlError:
-            continue
-    return found
-
-
 def test_what_is_accepted_is_analysed(spark: SparkSession) -> None:
     seed = drawn_seed()
     table = inputs(spark)
-    assert not_analysed(table, _accepted(random.Random(seed), _DRAWN)) == [], f"drawn with {seed=}"
+    draw = random.Random(seed)
+    chosen = list(islice(accepted(_expression(draw, 0) for _ in count()), _DRAWN))
+    assert not_analysed(table, chosen) == [], f"drawn with {seed=}"
 
 
 def not_analysed(table: DataFrame, chosen: Sequence[tuple[str, str]]) -> list[str]:

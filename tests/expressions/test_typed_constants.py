@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.errors import DdlError
 from bridge.expressions.signatures import SIGNATURES
 from tests.ddl.helpers import refusal
 from tests.expressions.test_functions import not_analysed
-from tests.expressions.vectors import TYPES, drawn_seed, inputs, spark_text
+from tests.expressions.vectors import TYPES, accepted, drawn_seed, inputs
 
 _TEXTS = (
     *(
@@ -143,23 +142,12 @@ def _calls() -> Iterator[str]:
                 yield f"{signature.name}({', '.join(['{}'] * count)})"
 
 
-def _accepted(draw: random.Random, forms: list[str]) -> list[tuple[str, str]]:
-    """Drawn expressions that are not refused. Whatever else is raised passes, and fails the test."""
-    found = []
-    for form in forms:
-        expression = form.replace("{}", draw.choice(_ODD))
-        try:
-            found.append((expression, spark_text(expression)))
-        except DdlError:
-            continue
-    return found
-
-
 def test_an_odd_constant_is_accepted_or_refused_and_spark_takes_what_is_accepted(spark: SparkSession) -> None:
     seed = drawn_seed()
     draw = random.Random(seed)
-    accepted = _accepted(draw, [*_FORMS, *_calls()] * _DRAWN_OF_EACH)
-    chosen = draw.sample(accepted, _ANALYSED)
+    forms = [*_FORMS, *_calls()] * _DRAWN_OF_EACH
+    found = list(accepted(form.replace("{}", draw.choice(_ODD)) for form in forms))
+    chosen = draw.sample(found, _ANALYSED)
     assert not_analysed(inputs(spark), chosen) == [], f"drawn with {seed=}"
 
 

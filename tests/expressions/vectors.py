@@ -14,7 +14,7 @@ import os
 import random
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,14 @@ from bridge.ddl.cursor import Cursor
 from bridge.ddl.expressions import spark_text as text_of
 from bridge.ddl.expressions import translate
 from bridge.ddl.tokens import Source
+from bridge.errors import DdlError
 from bridge.expressions.failures import failure, without_failures
 from bridge.schema import DataType
 
 __all__ = [
     "TYPES",
     "Vector",
+    "accepted",
     "drawn_seed",
     "evaluate",
     "failure_text",
@@ -105,6 +107,16 @@ def vectors() -> Iterator[Vector]:
 def spark_text(expression: str) -> str:
     """The expression in Spark SQL. Raises DdlError where the bridge refuses it."""
     return text_of(_translated(expression))
+
+
+def accepted(expressions: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those that the bridge does not refuse, with their texts in Spark SQL. Whatever else is raised passes, and fails
+    the test."""
+    for expression in expressions:
+        try:
+            yield expression, spark_text(expression)
+        except DdlError:
+            continue
 
 
 def failure_text(expression: str, columns: str | None = None) -> tuple[str, str | None]:

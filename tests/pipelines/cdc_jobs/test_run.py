@@ -133,6 +133,17 @@ def test_tables_go_to_their_topics(
     assert not reports
 
 
+def send_changes(
+    broker: Broker, topic: str, *changes: tuple[dict[str, Any] | None, dict[str, Any] | None, str]
+) -> None:
+    """Messages of Debezium: the row before, the row after, and the operation."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for before, after, op in changes:
+        value = json.dumps({"before": before, "after": after, "op": op}).encode()
+        producer.produce(topic, key=b"1", value=value)
+    assert producer.flush(30) == 0
+
+
 def test_a_topic_goes_to_a_topic(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:
@@ -143,12 +154,6 @@ def test_a_topic_goes_to_a_topic(
     file = lake / "cdc.yaml"
     file.write_text(CDC.replace("PREFIX", prefix).replace("SERVERS", broker.bootstrap))
 
-    def change(before: dict[str, Any] | None, after: dict[str, Any] | None, op: str) -> None:
-        producer = Producer({"bootstrap.servers": broker.bootstrap})
-        value = json.dumps({"before": before, "after": after, "op": op}).encode()
-        producer.produce(f"{prefix}-in", key=b"1", value=value)
-        assert producer.flush(30) == 0
-
     def received() -> list[tuple[Any, Any]]:
         run_job(spark, load_job(file, environ={}))
         found = list(messages(broker.bootstrap, f"{prefix}-out", places))
@@ -158,9 +163,9 @@ def test_a_topic_goes_to_a_topic(
     ann, bob = {"id": 1, "name": "ann"}, {"id": 1, "name": "bob"}
     sent = {"t": "orders"}
     about = {"database": "shop", "table": "orders", "pkNames": ["id"]}
-    change(None, ann, "c")
+    send_changes(broker, f"{prefix}-in", (None, ann, "c"))
     assert received() == [({"id": 1}, {"data": [ann | sent], "type": "INSERT"} | about)]
-    change(ann, bob, "u")
+    send_changes(broker, f"{prefix}-in", (ann, bob, "u"))
     update = {"old": [ann | sent], "data": [bob | sent], "type": "UPDATE"}
     assert received() == [({"id": 1}, update | about)]
 
@@ -179,11 +184,7 @@ def test_a_row_whose_projection_fails_stops_the_job_or_is_left_out(
     file = lake / "cdc.yaml"
 
     def run(way: str, *after: dict[str, Any]) -> tuple[list[BatchReport], list[Any]]:
-        producer = Producer({"bootstrap.servers": broker.bootstrap})
-        for row in after:
-            value = json.dumps({"before": row, "after": row, "op": "u"}).encode()
-            producer.produce(f"{prefix}-in", key=b"1", value=value)
-        assert producer.flush(30) == 0
+        send_changes(broker, f"{prefix}-in", *((row, row, "u") for row in after))
         file.write_text(f"{text}pipeline:\n  bridge.bad-records: {way}\n")
         reports: list[BatchReport] = []
         run_job(spark, load_job(file, environ={}), listener=reports.append)
