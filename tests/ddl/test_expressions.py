@@ -66,7 +66,7 @@ def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
             "CASE WHEN REGEXP_LIKE(`s`, 'x*') THEN REGEXP_EXTRACT(`s`, 'x*', 0) END",
         ),
         ("SPLIT(s, '.')", "IF(`s` = '', CAST(ARRAY() AS ARRAY<STRING>), SPLIT(`s`, '\\\\.'))"),
-        ("TO_BASE64(s)", "BASE64(`s`)"),
+        ("TO_BASE64(s)", r"REPLACE(BASE64(`s`), '\r\n', '')"),
         ("SHA256(s)", "SHA2(`s`, 256)"),
     ],
 )
