@@ -219,6 +219,8 @@ that holds it is there. A writer sends records at a fixed rate; the bridge runs 
 checkpoint every second (`benchmarks/freshness.py`). Start compares whole processes. Width compares how long batches
 of the same records take from topics of many and of few partitions. A publish of changes runs in a process that is
 warm, beside a producer that has its bytes ready and only sends; a publish of a whole table is a process of its own.
+Functions built by the bridge (`benchmarks/own_functions.py`) have Flink's values, which Spark's functions of these
+names have not; both queries read the same rows, and nothing is written.
 
 What does not shrink with more cores is what the same batches on one core and on all cores say by Amdahl's law. Rows
 about backlogs, publishing and tables of 20 million rows and more are those of `make bench-full`, which writes a page

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bridge.expressions.refusal import Refusal
+from bridge.expressions.refusal import BRANCHES, Refusal
 from bridge.expressions.template import literal
 from bridge.schema import DataType
 
@@ -32,7 +32,9 @@ class Call:
         try:
             return int(text or "")
         except ValueError:
-            raise Refusal(f"{what} of {self.name} must be a constant") from None
+            raise Refusal(
+                f"{what} of {self.name} must be a constant, as Spark takes no column there; {BRANCHES}"
+            ) from None
 
 
 Build = Callable[[Call], exp.Expr]

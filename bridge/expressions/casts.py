@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from bridge.expressions.arithmetic import cut_decimal, wrapped
 from bridge.expressions.failures import failed
-from bridge.expressions.precision import cut, written
+from bridge.expressions.precision import cut, loses_digits, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
@@ -179,7 +179,9 @@ def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
             "THEN TRY_CAST(SPLIT_PART(TRIM(@0), ' ', 1) AS DATE) END",
             value,
         )
-    return cut(spark(f"IF({_like(_pattern(type))}, TRY_CAST(@0 AS {type.spark()}), NULL)", value), type)
+    # What is cut goes through TIMESTAMP: read as one, it is converted once less.
+    read = "TIMESTAMP" if loses_digits(None, type) else type.spark()
+    return cut(spark(f"IF({_like(_pattern(type))}, TRY_CAST(@0 AS {read}), NULL)", value), type)
 
 
 def _like(pattern: str) -> str:

@@ -12,7 +12,7 @@ from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from bridge.expressions.refusal import Refusal
+from bridge.expressions.refusal import BRANCHES, Refusal
 
 __all__ = ["Regex", "date_segments", "regex"]
 
@@ -59,7 +59,10 @@ class Regex:
 def regex(text: str | None) -> Regex:
     """Returns a constant pattern. Raises Refusal for others, and for what is no regular expression."""
     if text is None:
-        raise Refusal("the regular expression must be a constant text")
+        raise Refusal(
+            "the regular expression must be a constant text, as Spark stops at one that Java does not take, where "
+            f"Flink gives NULL; {BRANCHES}"
+        )
     return Regex(text)
 
 
@@ -70,7 +73,9 @@ def date_segments(pattern: str | None, *, parses: bool) -> list[tuple[str, bool]
     says nothing.
     """
     if pattern is None:
-        raise Refusal("the format of a time must be a constant text")
+        raise Refusal(
+            f"the format of a time must be a constant text, as it is translated before the run; {BRANCHES}"
+        )
     parts: list[tuple[str, bool]] = []
     for index, piece in enumerate(re.split(r"('[^']*')", pattern)):
         if index % 2:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-__all__ = ["Refusal"]
+__all__ = ["BRANCHES", "Refusal"]
+
+BRANCHES = "write CASE WHEN ... with a constant in each branch"
+"""The way out where Spark takes a constant only."""
 
 
 class Refusal(Exception):

@@ -166,15 +166,21 @@ def _formatted(value: exp.Expr, pattern: str | None) -> exp.Expr:
     return parts[0] if len(parts) == 1 else exp.Anonymous(this="CONCAT", expressions=parts)
 
 
-def _moment(text: exp.Expr) -> exp.Expr:
-    """The time of a text with a time of day; NULL for a day alone, as DATE_FORMAT and CONVERT_TZ read it."""
-    return spark("IF(CONTAINS(@0, ':'), @1, NULL)", text, text_to_time(text, _TO_TIMESTAMP))
+def _moment(text: exp.Expr, pattern: str | None = None) -> exp.Expr:
+    """The time of a text with a time of day; NULL for a day alone, as DATE_FORMAT and CONVERT_TZ read it. `pattern` is
+    the format in which it is shown, which need not be cut to milliseconds where the format does it."""
+    type = _TO_TIMESTAMP if _has_micros(pattern) else ScalarType("TIMESTAMP", (6,))
+    return spark("IF(CONTAINS(@0, ':'), @1, NULL)", text, text_to_time(text, type))
+
+
+def _has_micros(pattern: str | None) -> bool:
+    return "SSSS" in (pattern or "")
 
 
 def _date_format(call: Call) -> exp.Expr:
     value, type = call.arguments[0], call.types[0]
     if isinstance(type, ScalarType) and type.name in ("STRING", "VARCHAR", "CHAR"):
-        value = _moment(value)
+        value = _moment(value, call.constant(1))
     return _formatted(value, call.constant(1))
 
 
@@ -209,7 +215,7 @@ def _to_date(call: Call) -> exp.Expr:
 def _to_timestamp(call: Call) -> exp.Expr:
     if len(call.arguments) > 1:
         read = spark("CAST(@0 AS TIMESTAMP_NTZ)", _read(call))
-        return cut(read, _TO_TIMESTAMP) if "SSSS" in str(call.constant(1)) else read
+        return cut(read, _TO_TIMESTAMP) if _has_micros(call.constant(1)) else read
     return text_to_time(call.arguments[0], _TO_TIMESTAMP)
 
 
