@@ -28,10 +28,10 @@ def substring(text: exp.Expr, start: exp.Expr, length: exp.Expr | None = None) -
             this="SUBSTRING", expressions=[e for e in (text, start, length) if e is not None]
         )
     if length is None:
-        return spark("IF(@1 < -CHAR_LENGTH(@0), '', SUBSTRING(@0, @1))", text, start)
+        return spark("IF(@1 < 0 AND @1 < -CHAR_LENGTH(@0), '', SUBSTRING(@0, @1))", text, start)
     return spark(
-        "CASE WHEN @2 < 0 THEN NULL WHEN @1 < -CHAR_LENGTH(@0) AND @2 IS NOT NULL THEN '' ELSE SUBSTRING(@0, @1, @2) "
-        "END",
+        "CASE WHEN @2 < 0 THEN NULL WHEN @1 < 0 AND @1 < -CHAR_LENGTH(@0) AND @2 IS NOT NULL THEN '' "
+        "ELSE SUBSTRING(@0, @1, @2) END",
         *(text, start, length),
     )
 
