@@ -123,6 +123,8 @@ def test_an_error_of_the_bridge_s_own_workers_is_not_of_a_function(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     definition = loaded(tmp_path, WHOLE.replace("id BIGINT", "id BIGINT, h AS half_of(id)", 1))
-    trace = 'Traceback (most recent call last):\n  File "/lib/bridge/kafka/consume.py", line 1, in f\nKeyError: 1'
+    trace = (
+        'Traceback (most recent call last):\n  File "/lib/bridge/kafka/consume.py", line 1, in f\nKeyError: 1'
+    )
     failure = PySparkException(message=f"org.apache.spark.api.python.PythonException: {trace}")
     assert "function of your own" not in str(explained_error(spark, failure, definition, "batch 4"))
