@@ -222,6 +222,8 @@ class ComputedColumn(Column):
     comment: str | None = None
     failure: str | None = None
     """Why it fails for a row, in Spark SQL; NULL where it does not fail. None if it cannot."""
+    own_functions: tuple[str, ...] = ()
+    """The functions that it calls and that are none of Flink's: the user has registered them in Spark."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "bool_text": (_T, ["true", "FALSE", " true ", "t", "no", "1", "0", None, "yes", "on", "TRUE", "tru"]),
     "flag": ("BOOLEAN", [True, False, None, True, False, True, False, True, False, True, False, False]),
 }
-_ARRAYS: dict[str, tuple[str, list[Any]]] = {
+ARRAYS: dict[str, tuple[str, list[Any]]] = {
     "texts": ("ARRAY<STRING>", [["a", "b", "c"], ["b", None], None, [""], ["x", "x", "l"], ["日", "a", "ß"], ["l", "oo", "bXc"], ["1", "10", "2"], [None], ["z"], ["&", "B", "a"], ["a", "A", "a", None, "c"]]),
     "texts2": ("ARRAY<STRING>", [["b", "d", "e"], ["b", None], ["a"], None, ["l"], ["a", "b", "c"], ["l", "l", "x"], ["10", "2", "3"], ["q"], ["z", "z"], ["B", "a", None], ["a", "A", "b", "c", "d"]]),
     "integers": ("ARRAY<INT>", [[3, 1, 2], [1, None], None, [0], [2, 2], [-1, 5], [2147483647, -2147483648], [10, 9, 8, 7], [None], [7], [1, 3, 1], [5, None, 4]]),
@@ -86,11 +86,11 @@ _NO_CONSTANTS = ("NaN", "Infinity", "-Infinity")
 
 def column(name: str, row: int) -> str:
     """A value as Flink SQL has it, with its type."""
-    type, values = (COLUMNS | _ARRAYS)[name]
+    type, values = (COLUMNS | ARRAYS)[name]
     value = values[row]
     if value is None:
         return f"CAST(NULL AS {type})"
-    if name in _ARRAYS:
+    if name in ARRAYS:
         return f"CAST({_constructed(value)} AS {type})"
     if type == "BYTES":
         return f"CAST(X'{value}' AS BYTES)"
@@ -108,7 +108,7 @@ def column(name: str, row: int) -> str:
 
 def literal(name: str, row: int) -> str:
     """A value as a user writes it."""
-    type, values = (COLUMNS | _ARRAYS)[name]
+    type, values = (COLUMNS | ARRAYS)[name]
     value = values[row]
     if type == _T and value is not None:
         return "'" + str(value).replace("'", "''") + "'"
@@ -129,13 +129,13 @@ def _constructed(value: Any) -> str:
 
 def columns() -> str:
     """The columns of the table `inputs`, as its CREATE TABLE has them."""
-    return "rid INT, " + ", ".join(f"c_{name} {type}" for name, (type, _) in (COLUMNS | _ARRAYS).items())
+    return "rid INT, " + ", ".join(f"c_{name} {type}" for name, (type, _) in (COLUMNS | ARRAYS).items())
 
 
 def documents() -> Iterator[str]:
     """The rows of the table `inputs`, as Flink's json format reads them."""
     for row in range(ROWS):
-        values = {f"c_{name}": _in_json(type, of[row]) for name, (type, of) in (COLUMNS | _ARRAYS).items()}
+        values = {f"c_{name}": _in_json(type, of[row]) for name, (type, of) in (COLUMNS | ARRAYS).items()}
         yield json.dumps({"rid": row, **values}, ensure_ascii=False)
 
 
@@ -206,6 +206,63 @@ _CAST_FROM = (
         "lz",
     ),
     *("texts", "map"),
+)
+
+
+_TWICE = "MAP_FROM_ARRAYS(ARRAY[{text}, {text}], ARRAY[{i}, {i2}])"
+_MAPS = (
+    *(_TWICE, f"CARDINALITY({_TWICE})", f"MAP_KEYS({_TWICE})"),
+    *(
+        f"MAP_FROM_ARRAYS(ARRAY[{keys}], ARRAY[{{i}}, {{i2}}])"
+        for keys in ("{text}, {text2}", "{d}, {d2}", "{d}, {d}")
+    ),
+    "MAP_FROM_ARRAYS(ARRAY[{i}, {i2}], ARRAY[{text}, {text2}])",
+    *(
+        f"MAP_FROM_ARRAYS(ARRAY[{keys}], ARRAY[1, 2])"
+        for keys in ("{d}, -{d}", "{bytes}, {bytes}", "{ts}, {ts}")
+    ),
+    *("MAP_FROM_ARRAYS({texts}, ARRAY[1])", "MAP_FROM_ARRAYS({texts}, {integers})"),
+    "MAP_UNION(MAP_FROM_ARRAYS(ARRAY[{d}], ARRAY[1]), MAP_FROM_ARRAYS(ARRAY[{d}], ARRAY[5]))",
+    *("MAP_UNION({map}, MAP_FROM_ARRAYS(ARRAY[{text}], ARRAY[{text2}]))", "MAP_UNION({map}, {map2}, {map})"),
+)
+
+
+_CASTS = (
+    *(f"CAST({{texts}} AS ARRAY<{to}>)" for to in ("INT", "VARCHAR(1)", "CHAR(2)")),
+    *(
+        f"CAST({{integers}} AS ARRAY<{to}>)"
+        for to in ("TINYINT", "STRING", "BIGINT", "DECIMAL(5, 1)", "BOOLEAN", "DATE")
+    ),
+    *(
+        f"CAST(ARRAY[{{{item}}}] AS ARRAY<{to}>)"
+        for item, to in (
+            *(("numeral", "INT"), ("l", "INT"), ("d", "INT"), ("m", "INT"), ("b", "INT"), ("f", "DOUBLE")),
+            *(("d", "DECIMAL(5, 1)"), ("m", "DECIMAL(5, 1)"), ("m", "STRING"), ("b", "STRING")),
+            *(("bytes", "STRING"), ("ts6", "STRING"), ("ts6", "TIMESTAMP(3)"), ("ts6", "DATE")),
+            *(("time_text", "DATE"), ("texts", "ARRAY<INT>"), ("map", "MAP<STRING, INT>")),
+        )
+    ),
+    *("CAST(ARRAY[{l}, NULL] AS ARRAY<SMALLINT>)", "CAST(ARRAY[{l}] AS MAP<INT, INT>)"),
+    *(
+        "CAST(ARRAY[ROW({l}, {numeral})] AS ARRAY<ROW<a INT, b INT>>)",
+        "CAST(ARRAY[{numeral}] AS ARRAY<INT>)[1]",
+    ),
+    *("TRY_CAST(ARRAY[{numeral}, '1'] AS ARRAY<INT>)", "TRY_CAST(ARRAY[{d}] AS ARRAY<DECIMAL(5, 1)>)"),
+    *("TRY_CAST(ARRAY[{time_text}, '2024-01-01'] AS ARRAY<DATE>)", "TRY_CAST(ARRAY[{l}] AS ARRAY<INT>)"),
+    *(
+        "CAST({map} AS MAP<STRING, VARCHAR(1)>)",
+        "CAST({map} AS MAP<STRING, INT>)",
+        "CAST({map} AS ARRAY<STRING>)",
+    ),
+    *("TRY_CAST({map} AS MAP<STRING, INT>)", "CAST({map} AS MAP<BYTES, STRING>)"),
+    "CAST(MAP_FROM_ARRAYS(ARRAY[{l}], ARRAY[{m}]) AS MAP<TINYINT, INT>)",
+    "CAST(MAP_FROM_ARRAYS(ARRAY[{i}, {i2}], ARRAY[1, 2]) AS MAP<TINYINT, STRING>)",
+    *("CAST(ROW({l}, {m}) AS ROW<a INT, b STRING>)", "CAST(ROW({l}, {numeral}) AS ROW<a INT, b INT>)"),
+    *("TRY_CAST(ROW({l}, {numeral}) AS ROW<a INT, b INT>)", "CAST(ROW({l}) AS ROW<a INT, b INT>)"),
+    *(
+        "CAST(ROW({texts}, {i}) AS ROW<a ARRAY<INT>, b STRING>)",
+        "ARRAY_JOIN(CAST({integers} AS ARRAY<STRING>), ',')",
+    ),
 )
 
 
@@ -357,6 +414,8 @@ def _operators() -> Iterator[str]:
         "REPLACE({text}, 'o', '0')",
     )
     yield from ("CAST(SIGN({i}) AS STRING)", "CAST({i} + {l} AS STRING)", "CAST({m} * {m} AS STRING)")
+    yield from _MAPS
+    yield from _CASTS
     yield from (
         "TO_TIMESTAMP({time_text}) IS NULL",
         "UPPER(SUBSTRING({text}, {count})) || '-' || CAST({m} AS STRING)",
@@ -366,7 +425,7 @@ def _operators() -> Iterator[str]:
 def expressions(seed: int = 0) -> list[str]:
     """All templates over the columns, and a drawn row of each, two for what is no cast, as a user writes constants."""
     found: dict[str, None] = {}
-    every = COLUMNS | _ARRAYS
+    every = COLUMNS | ARRAYS
     field = re.compile("{(" + "|".join(every) + ")}")
     for template in templates():
         draw = random.Random(f"{seed} {template}")  # another template changes no draw

@@ -11,6 +11,7 @@ from bridge.ddl.tokens import Token
 from bridge.ddl.types import parse_type
 from bridge.ddl.watermark import parse_watermark
 from bridge.expressions.failures import failure, without_failures
+from bridge.expressions.functions import own_functions
 from bridge.schema import (
     Column,
     ComputedColumn,
@@ -154,9 +155,8 @@ class _Elements:
         root = translate(self.c, column.begin, column.end, column.name, types)
         fails = failure(root)
         spark = spark_text(without_failures(root))
-        return ComputedColumn(
-            column.name, text, spark, column.comment, None if fails is None else spark_text(fails)
-        )
+        why = None if fails is None else spark_text(fails)
+        return ComputedColumn(column.name, text, spark, column.comment, why, own_functions(root))
 
 
 def _comment(c: Cursor) -> str | None:

@@ -10,7 +10,7 @@ from bridge.ddl.tokens import Token
 
 __all__ = ["parse_interval"]
 
-_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
+_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 
 
 def parse_interval(c: Cursor, what: str, *, negative: bool = False) -> tuple[Decimal, Token]:
@@ -24,8 +24,10 @@ def parse_interval(c: Cursor, what: str, *, negative: bool = False) -> tuple[Dec
     unit, place = c.token.keyword.removesuffix("S"), c.token
     if unit in ("MONTH", "QUARTER", "YEAR"):
         c.fail(f"{what} in {unit.lower()}s has no fixed length, as in Flink; write it in DAY")
+    if unit == "WEEK":
+        c.fail(f"Flink takes a WEEK in {what} for an hour; write '7' DAY")
     if unit not in _SECONDS:
-        c.fail_expected("SECOND, MINUTE, HOUR, DAY or WEEK")
+        c.fail_expected("SECOND, MINUTE, HOUR or DAY")
     c.next()
     if c.take("("):
         c.integer(f"the precision of {unit}", 0, 9)

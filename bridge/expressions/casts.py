@@ -12,12 +12,13 @@ from datetime import date
 from sqlglot import exp
 
 from bridge.expressions.arithmetic import cut_decimal, wrapped
-from bridge.expressions.failures import failed
-from bridge.expressions.precision import cut, loses_digits, written
+from bridge.expressions.collections import FROM_ARRAYS
+from bridge.expressions.failures import failed, own_failure
+from bridge.expressions.precision import cut, loses_digits, spelled, written
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
-from bridge.schema import BYTES, TIMES, ArrayType, DataType, ScalarType
+from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["DAY_OF_TIME", "cast", "text_to_time", "to_text"]
 
@@ -40,19 +41,14 @@ def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
     if given is None and isinstance(wanted, ScalarType) and not trying:
         made = spark(f"TRY_CAST(@0 AS {wanted.spark()})", node.this)
         return cut(_checked(node.this, made, wanted), wanted), wanted
-    is_nested = not isinstance(wanted, ScalarType) and not isinstance(given, ScalarType)
-    if given is None or given in (NULL, wanted) or is_nested:
+    if given is None or given in (NULL, wanted):
         return cut(node, wanted), wanted
-    if not isinstance(wanted, ScalarType):
-        found = None
-    elif isinstance(given, ScalarType):
-        found = _of_scalar(node.this, given, wanted, trying)
-    elif isinstance(given, ArrayType) and wanted.name in TEXT:
-        found = _sized(to_text(node.this, given), wanted)
-    else:
-        found = None
+    found = _of(node.this, given, wanted, trying)
     if found is None:
         raise Refusal(f"{given.flink()} cannot be cast to {wanted.flink()}")
+    if trying and not isinstance(wanted, ScalarType):  # NULL, if one of the items cannot be cast
+        fails = own_failure(_of(node.this, given, wanted, trying=False) or found)
+        found = found if fails is None else spark("CASE WHEN @0 IS NULL THEN @1 END", fails, found)
     return found, wanted
 
 
@@ -82,6 +78,45 @@ def to_text(value: exp.Expr, type: DataType | None) -> exp.Expr:
         digits = type.parameters[0]
         return spark(f"DATE_FORMAT(@0, 'yyyy-MM-dd HH:mm:ss{'.' * bool(digits)}{'S' * digits}')", value)
     return spark("CAST(@0 AS STRING)", value)
+
+
+def _of(value: exp.Expr, given: DataType, wanted: DataType, trying: bool, depth: int = 1) -> exp.Expr | None:
+    """Items are cast as values of their own are. None if Flink has no such cast."""
+    if given == NULL:
+        return spark(f"CAST(@0 AS {wanted.spark()})", value)
+    if isinstance(given, ScalarType) and isinstance(wanted, ScalarType):
+        return _of_scalar(value, given, wanted, trying)
+    item = exp.to_identifier(f"__v{depth}")
+    if isinstance(given, ArrayType) and isinstance(wanted, ArrayType):
+        made = _of(item, given.element, wanted.element, trying, depth + 1)
+        return value if made == item else made and spark(f"TRANSFORM(@0, {item.name} -> @1)", value, made)
+    if isinstance(given, MapType) and isinstance(wanted, MapType):
+        arrays = [
+            (ArrayType(g), ArrayType(w)) for g, w in ((given.key, wanted.key), (given.value, wanted.value))
+        ]
+        parts = [spark(f"MAP_{part}(@0)", value) for part in ("KEYS", "VALUES")]
+        made_parts = [_of(p, *types, trying, depth) for p, types in zip(parts, arrays, strict=True)]
+        if None in made_parts:
+            return None
+        new_keys = made_parts[0] != parts[0]
+        return spark(FROM_ARRAYS if new_keys else "MAP_FROM_ARRAYS(@0, @1)", *filter(None, made_parts))
+    if isinstance(given, RowType) and isinstance(wanted, RowType) and len(given.fields) == len(wanted.fields):
+        pairs = list(zip(given.fields, wanted.fields, strict=True))
+        types = [spelled(w.type if g.type == NULL else g.type) for g, w in pairs]
+        named = ", ".join(f"f{n}: {type}" for n, type in enumerate(types))
+        fields: list[exp.Expr] = []
+        for n, (g, w) in enumerate(pairs):
+            field = _of(exp.Dot.build([item, exp.to_identifier(f"f{n}")]), g.type, w.type, trying, depth + 1)
+            if field is None:
+                return None
+            fields += [exp.Literal.string(w.name), field]
+        row = exp.Anonymous(this="NAMED_STRUCT", expressions=fields)
+        rows = spark(f"ARRAY(CAST(@0 AS STRUCT<{named}>))", value)
+        made = spark(f"TRANSFORM(@0, {item.name} -> IF({item.name} IS NULL, NULL, @1))", rows, row)
+        return spark("TRY_ELEMENT_AT(@0, 1)", made)
+    if isinstance(wanted, ScalarType) and wanted.name in TEXT:
+        return _sized(to_text(value, given), wanted)
+    return None
 
 
 def _of_scalar(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:

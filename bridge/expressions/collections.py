@@ -10,10 +10,10 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import ArrayType
 
-__all__ = ["ENTRIES"]
+__all__ = ["ENTRIES", "FROM_ARRAYS", "LAST_OF_KEYS"]
 
 _FIRST = "CASE WHEN @1 > 0 THEN @1 WHEN @1 = 0 THEN 1 WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"
-_LAST = "IF(@2 < 0, SIZE(@0) + @2 + 1, @2)"
+_END = "IF(@2 < 0, SIZE(@0) + @2 + 1, @2)"
 
 
 def _only(call: Call) -> exp.Expr:
@@ -27,7 +27,7 @@ def _only(call: Call) -> exp.Expr:
 def _slice(call: Call) -> exp.Expr:
     if len(call.arguments) == 2:
         return spark(f"SLICE(@0, {_FIRST}, SIZE(@0))", *call.arguments)
-    length = f"({_LAST}) - ({_FIRST}) + 1"
+    length = f"({_END}) - ({_FIRST}) + 1"
     return spark(
         f"SLICE(@0, {_FIRST}, GREATEST({length}, 0) + IF({length} IS NULL, NULL, 0))", *call.arguments
     )
@@ -54,17 +54,32 @@ def _flag(call: Call, n: int) -> bool:
 def _union(call: Call) -> exp.Expr:
     made, *others = call.arguments
     for other in others:
-        made = spark("MAP_CONCAT(MAP_FILTER(@0, (k, v) -> NOT MAP_CONTAINS_KEY(@1, k)), @1)", made, other)
+        kept = "MAP_FILTER(@0, (__k, __v) -> NOT MAP_CONTAINS_KEY(@1, __k))"
+        made = spark(f"MAP_CONCAT({kept}, @1)", made, other)
     return made
 
 
+# A column has no such name as the arguments of the lambdas, which would hide it.
+_MAP = "TRY_ELEMENT_AT(TRANSFORM(ARRAY(NAMED_STRUCT('k', @0, 'v', @1)), __m -> {}), 1)"
+_IS_LAST = "NOT ARRAY_CONTAINS(SLICE(__m.k, __i + 2, SIZE(__m.k)), TRY_ELEMENT_AT(__m.k, __i + 1))"
+_LAST = f"MAP_FROM_ARRAYS(FILTER(__m.k, (__v, __i) -> {_IS_LAST}), FILTER(__m.v, (__v, __i) -> {_IS_LAST}))"
+LAST_OF_KEYS = _MAP.format(_LAST)
+"""A map of an array of keys and one of as many values; of equal keys the last one counts."""
+FROM_ARRAYS = _MAP.format(
+    "CASE WHEN __m.k IS NULL OR __m.v IS NULL THEN NULL "
+    "WHEN SIZE(__m.k) <> SIZE(__m.v) THEN RAISE_ERROR('another number of keys than of values') "
+    "WHEN EXISTS(__m.k, __v -> __v IS NULL) THEN RAISE_ERROR('a NULL key, which no map of Spark has,') "
+    f"ELSE {_LAST} END"
+)
+"""Such a map, which fails for other arrays."""
 ENTRIES: Entries = {
     "ARRAY_CONCAT": lambda call: exp.Anonymous(this="CONCAT", expressions=list(call.arguments)),
-    "ARRAY_CONTAINS": "EXISTS(@0, v -> v <=> @1)",
-    "ARRAY_REMOVE": "FILTER(@0, v -> NOT (v <=> @1))",
+    "ARRAY_CONTAINS": "EXISTS(@0, __v -> __v <=> @1)",
+    "ARRAY_REMOVE": "FILTER(@0, __v -> NOT (__v <=> @1))",
     "ARRAY_REVERSE": "REVERSE(@0)",
     "ARRAY_SLICE": _slice,
     "ARRAY_SORT": _sorted,
     "ELEMENT": _only,
+    "MAP_FROM_ARRAYS": FROM_ARRAYS,
     "MAP_UNION": _union,
 }

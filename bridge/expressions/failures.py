@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from bridge.expressions.precision import written
+from bridge.expressions.template import spark
 
 __all__ = [
     "failed",
@@ -21,6 +22,7 @@ __all__ = [
     "is_lazy",
     "note_failure",
     "note_text",
+    "own_failure",
     "without_failures",
 ]
 
@@ -78,6 +80,14 @@ def failure(node: exp.Expr) -> exp.Expr | None:
     """
     found = node.meta.get(_FAILURE) if _TYPE in node.meta else _within(node, own=False)
     return without_failures(found) if isinstance(found, exp.Expr) else None
+
+
+def own_failure(made: exp.Expr) -> exp.Expr | None:
+    """Returns why `made` fails for a row, other than by its adapted operands; None if it cannot."""
+    for call in _raised(made):
+        call.meta[_TEXT] = ""
+    found = _within(made, own=True)
+    return None if found is None else without_failures(found)
 
 
 def first_failure(failures: Iterable[exp.Expr | None]) -> exp.Expr | None:
@@ -140,6 +150,13 @@ def _within(node: exp.Expr, *, own: bool) -> exp.Expr | None:
     if isinstance(node, (exp.And, exp.Or)):
         decided = exp.Not(this=exp.paren(node.left.copy())) if isinstance(node, exp.And) else node.left
         return _taken([(of(node.left), None, decided)], of(node.right))
+    if isinstance(node, exp.Transform) and isinstance(node.expression, exp.Lambda):
+        found = of(node.expression.this)
+        items = exp.Transform(this=node.this.copy(), expression=node.expression.copy())
+        if found is not None:
+            items.expression.set("this", found)
+            found = spark("TRY_ELEMENT_AT(ARRAY_COMPACT(@0), 1)", items)
+        return _first([of(node.this), found])
     if isinstance(node, exp.Anonymous) and is_lazy(node):
         *others, last = node.expressions
         known = [

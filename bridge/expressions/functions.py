@@ -20,7 +20,9 @@ from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import NULL, comparable, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
-__all__ = ["called", "check_call"]
+__all__ = ["called", "check_call", "own_functions"]
+
+_OWN = "own"
 
 _ENTRIES: Entries = {
     **texts.ENTRIES,
@@ -38,7 +40,8 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     if name in UNSUPPORTED:
         raise Refusal(f"the function {name} of Flink is not supported")
     if name not in FUNCTIONS:
-        return node, None  # a user's
+        node.meta[_OWN] = True
+        return node, None
     if name == "ROW":
         fields = tuple(RowField(f"EXPR${n}", t) for n, t in enumerate(types) if t is not None)
         return exp.Anonymous(this="STRUCT", expressions=node.expressions), RowType(fields) if len(
@@ -62,6 +65,11 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     else:
         made = entry(call)
     return made, one_type(types) if signature.result == "common" else result_of(signature, call)
+
+
+def own_functions(root: exp.Expr) -> tuple[str, ...]:
+    """Returns the names of the functions in an adapted expression that a user has registered in Spark."""
+    return tuple(dict.fromkeys(str(n.name) for n in root.find_all(exp.Anonymous) if _OWN in n.meta))
 
 
 def check_call(name: str, types: Sequence[DataType | None]) -> Signature:

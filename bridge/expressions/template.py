@@ -47,7 +47,8 @@ def literal(node: exp.Expr) -> str | None:
 
 
 def _is_closed(node: exp.Expr) -> bool:
-    return isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Case, exp.Null))
+    closed = (exp.Column, exp.Identifier, exp.Dot, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Case)
+    return isinstance(node, (*closed, exp.Null))
 
 
 @cache

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import to_text
+from bridge.expressions.collections import LAST_OF_KEYS
 from bridge.expressions.failures import failed
 from bridge.expressions.patterns import Regex, regex
 from bridge.expressions.refusal import Refusal
@@ -186,19 +187,12 @@ def _pairs(call: Call) -> exp.Expr:
     for text in separators:
         regex(text)
     entries, between = (exp.Literal.string(text) for text in separators)
-    # The last one of equal keys counts; empty parts are none.
+    # Empty parts are none.
     parts = spark("FILTER(SPLIT(@0, @1), p -> p <> '')", call.arguments[0], entries)
-    keys = spark("TRANSFORM(@0, p -> SPLIT(p, @1, 2)[0])", parts, between)
-    kept = spark(
-        "FILTER(@0, (p, i) -> NOT ARRAY_CONTAINS(SLICE(@1, i + 2, SIZE(@1)), SPLIT(p, @2, 2)[0]))",
-        parts,
-        keys,
-        between,
-    )
-    return spark(
-        "MAP_FROM_ENTRIES(TRANSFORM(@0, p -> STRUCT(SPLIT(p, @1, 2)[0], TRY_ELEMENT_AT(SPLIT(p, @1, 2), 2))))",
-        *(kept, between),
-    )
+    items = [
+        spark(f"TRANSFORM(@0, p -> TRY_ELEMENT_AT(SPLIT(p, @1, 2), {n}))", parts, between) for n in (1, 2)
+    ]
+    return spark(LAST_OF_KEYS, *items)
 
 
 ENTRIES: Entries = {

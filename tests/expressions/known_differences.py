@@ -28,7 +28,7 @@ DIFFERENCES = (
         "a comparison with NaN",
         "FALSE; `<>` is TRUE",
         "NaN equals NaN, and is the greatest number, also for GROUP BY and ORDER BY",
-        _about(r"^[^()]* (=|<>|<|>=|>|<=|IN|BETWEEN) .*=>.*NaN"),
+        _about(r"^([^()]* (=|<>|<|>=|>|<=|IN|BETWEEN) |MAP_UNION).*=>.*NaN"),
     ),
     Difference(
         "NaN or infinity in `ROUND` and `TRUNCATE`, and in `TRY_CAST` to DECIMAL",
@@ -64,10 +64,14 @@ DIFFERENCES = (
         _about(r"^(UNIX_TIMESTAMP|TO_DATE|TO_TIMESTAMP|DATE_FORMAT)\(.*, '"),
     ),
     Difference(
-        "a NULL among the keys for `MAP_FROM_ARRAYS`",
-        "a key",
-        "an error",
-        _about(r"^MAP_FROM_ARRAYS"),
+        "keys for `MAP_FROM_ARRAYS`: NULL; `0.0` and `-0.0`, equal BYTES or ARRAYs; one twice, for `CARDINALITY`, "
+        "`MAP_KEYS` and the like",
+        "a key; two keys; counted twice",
+        "an error; one; once, with its last value",
+        _about(
+            r"MAP_FROM_ARRAYS\(.*(None|NULL|'-?0\.0'|ARRAY\[c_bytes|X')|"
+            r"^(CARDINALITY|MAP_[KVE]\w+)\(MAP_FROM_ARRAYS"
+        ),
     ),
     Difference(
         "digits outside of ASCII, `İ`, characters beyond 16 bits in `LPAD`, `t` as DECIMAL, blanks in base64",

@@ -116,6 +116,40 @@ def test_it_fails_for_the_rows_for_which_spark_fails(
             dict.fromkeys((0, 1, 2), "a value that is no TIMESTAMP(3) in CAST(t AS TIMESTAMP(3))"),
         ),
         ("TRY_CAST(t AS INT)", {}),
+        (
+            "CAST(SPLIT(t, ',') AS ARRAY<INT>)",
+            {2: "a value that is no INT in CAST(SPLIT(t, ',') AS ARRAY<INT>)"},
+        ),
+        (
+            "CAST(ARRAY[SPLIT(t, ',')] AS ARRAY<ARRAY<DATE>>)[1][9]",
+            dict.fromkeys(
+                (0, 1, 2), "a value that is no DATE in CAST(ARRAY(SPLIT(t, ',')) AS ARRAY<ARRAY<DATE>>)"
+            ),
+        ),
+        (
+            "CAST(ROW(t, x) AS ROW<a INT, b STRING>)",
+            {2: "a value that is no INT in CAST(ROW(t, x) AS ROW<`a` INT, `b` STRING>)"},
+        ),
+        (
+            "CAST(STR_TO_MAP(t) AS MAP<INT, STRING>)",
+            {2: "a value that is no INT in CAST(STR_TO_MAP(t) AS MAP<INT, STRING>)"},
+        ),
+        ("TRY_CAST(SPLIT(t, ',') AS ARRAY<INT>)", {}),
+        ("TRY_CAST(ARRAY[1 / x] AS ARRAY<STRING>)", {0: "division by zero in 1 / x"}),
+        (
+            "MAP_FROM_ARRAYS(ARRAY[t, t], ARRAY[1 / x, x])",
+            {
+                0: "division by zero in 1 / x",
+                None: "a NULL key, which no map of Spark has, in MAP_FROM_ARRAYS(ARRAY(t, t), ARRAY(1 / x, x))",
+            },
+        ),
+        (
+            "MAP_FROM_ARRAYS(SPLIT(t, ','), ARRAY[1, 2])",
+            dict.fromkeys(
+                (0, 1, 2),
+                "another number of keys than of values in MAP_FROM_ARRAYS(SPLIT(t, ','), ARRAY(1, 2))",
+            ),
+        ),
         ("TRY_CAST(1 / x AS STRING)", {0: "division by zero in 1 / x"}),
         (
             "CAST('it''s' AS INT) + x",
@@ -133,6 +167,21 @@ def test_only_what_is_computed_fails(
     )
     assert {x: why for x, why in found if why is not None} == reasons
     assert (text is None) <= (not reasons)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("ARRAY_CONTAINS(a, v)", True),
+        ("ARRAY_REMOVE(a, v)", ["x"]),
+        ("MAP_UNION(MAP_FROM_ARRAYS(a, a), k)", {"k": "1", "x": "x"}),
+        ("STR_TO_MAP(p)", {"x": "2", "y": None}),
+    ],
+)
+def test_a_lambda_hides_no_column(spark: SparkSession, expression: str, value: object) -> None:
+    columns = "a ARRAY<STRING>, v STRING, k MAP<STRING, STRING>, p STRING"
+    rows = spark.createDataFrame([(["k", "x"], "k", {"k": "1"}, "x=1,y,x=2")], columns)
+    assert rows.selectExpr(f"{failure_text(expression, columns)[0]} AS x").collect()[0][0] == value
 
 
 def test_a_long_expression_is_shown_in_part() -> None:

@@ -18,6 +18,8 @@ from tests.expressions.vectors import Vector, drawn_seed, evaluate, inputs, is_s
 from tests.expressions.vectors import given as values_given
 
 _DRAWN = 300
+_PARTS = 8
+"""Of the slow test: each has the time-out of a test, which all at once need on a busy machine."""
 _UNORDERED = re.compile("MAP_(KEYS|VALUES|ENTRIES)")
 
 
@@ -67,9 +69,10 @@ def test_a_sample_has_the_values_of_flink(spark: SparkSession) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_all_have_the_values_of_flink(spark: SparkSession) -> None:
-    assert _differences(spark, list(vectors())) == []
+def test_all_have_the_values_of_flink(spark: SparkSession, part: int) -> None:
+    assert _differences(spark, list(vectors())[part::_PARTS]) == []
 
 
 def test_every_function_is_accepted_in_some_way() -> None:

@@ -16,6 +16,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from benchmarks.flink_vectors.corpus import COLUMNS, columns, documents
+from benchmarks.flink_vectors.corpus import ARRAYS, COLUMNS, columns, documents
 from bridge.ddl import parse
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.expressions import spark_text as text_of
@@ -129,8 +130,8 @@ def failure_text(expression: str, columns: str | None = None) -> tuple[str, str 
 
 def given(expression: str, row: int) -> str:
     """The values of the columns of an expression in a row."""
-    names = [n for n in re.findall(r"\bc_(\w+)", expression) if n in COLUMNS]
-    return ", ".join(repr(COLUMNS[n][1][row]) for n in names)
+    every = COLUMNS | ARRAYS
+    return ", ".join(repr(every[n][1][row]) for n in re.findall(r"\bc_(\w+)", expression) if n in every)
 
 
 def _translated(expression: str, types: Mapping[str, DataType] | None = None) -> exp.Expr:
@@ -203,6 +204,8 @@ def _plain(value: Any) -> Any:
         return {"decimal": format(value, "f")}
     if isinstance(value, float):
         return {"double": value}
+    if isinstance(value, date):
+        return {"time": _without_zeros(str(value))}
     if isinstance(value, list):
         return {"array": [_plain(item) for item in value]}
     if isinstance(value, dict):
@@ -235,7 +238,7 @@ def is_same(flink: Any, spark: Any, *, of_float: bool = False, ordered: bool = T
     if kind in ("map", "array", "row"):
         pairs = [flink[kind], spark[kind]]
         if kind == "map" or (kind == "array" and not ordered):
-            pairs = [sorted(items, key=str) for items in pairs]
+            pairs = [sorted(items, key=_order) for items in pairs]
         if kind == "map":
             pairs = [[x for pair in items for x in pair] for items in pairs]
         return len(pairs[0]) == len(pairs[1]) and all(
@@ -250,4 +253,17 @@ def _time(text: str) -> str:
     if not time:
         return day
     time = time + ":00" if time.count(":") == 1 else time
-    return f"{day} {time.rstrip('0').rstrip('.') if '.' in time else time}"
+    return f"{day} {_without_zeros(time)}"
+
+
+def _without_zeros(time: str) -> str:
+    return time.rstrip("0").rstrip(".") if "." in time else time
+
+
+def _order(value: Any) -> str:
+    """The same text for equal values of Flink and Spark."""
+    if isinstance(value, list):
+        return " ".join(map(_order, value))
+    if isinstance(value, dict) and "double" in value:
+        return str(float(value["double"]))
+    return str(value)

@@ -34,7 +34,7 @@ def calls(text: str) -> tuple[str, list[WindowCall]]:
          1500, 0),
         ("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1.001' SECOND, INTERVAL '-0.5' SECOND)", "TUMBLE", 1001, 1001,
          -500),
-        ("HOP(DATA => TABLE t, SIZE => INTERVAL '4' WEEK, SLIDE => INTERVAL '1' WEEK, TIMECOL => DESCRIPTOR(ts), "
+        ("HOP(DATA => TABLE t, SIZE => INTERVAL '28' DAY, SLIDE => INTERVAL '7' DAY, TIMECOL => DESCRIPTOR(ts), "
          "OFFSET => INTERVAL '1' DAY)", "HOP", 28 * 1440 * M, 7 * 1440 * M, 1440 * M),
     ],
 )  # fmt: skip
@@ -87,6 +87,8 @@ HOP = "TABLE name, DESCRIPTOR(column), INTERVAL ... (slide), INTERVAL ... (size)
          "found ','"),
         ("TUMBLE(TABLE (SELECT 1), DESCRIPTOR(a), INTERVAL '1' DAY)", 28, "a query in a window table function is "
          "not supported; create a view, and name it here"),
+        ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '1' WEEK)", 59, "Flink takes a WEEK in SIZE for an hour; write "
+         "'7' DAY"),
         ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '1' MONTH)", 59, "SIZE in months has no fixed length, as in "
          "Flink; write it in DAY"),
         ("TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL '0' DAY)", 55, "the length of SIZE must be a number above 0"),

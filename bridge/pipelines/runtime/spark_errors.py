@@ -38,6 +38,10 @@ _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Error|Exception))\b|^\s*([A-Z
 """Classes of exceptions in a trace of Java, and in one of a Python worker."""
 _CRASHED = "Python worker exited unexpectedly"
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE|$)", re.MULTILINE)
+_OF_USER = re.compile(
+    r"\[FAILED_EXECUTE_UDF\]|PythonException(?!.*/bridge/(\w+/)*\w+\.py\b).*\bTraceback ", re.DOTALL
+)
+"""An error in a function of the user, of Java or of Python; a trace of the bridge's own workers has its files."""
 _RUST = ("_internal", "deltalake.exceptions", "pyo3_runtime")
 """Modules of delta-rs's exceptions."""
 _PART = re.compile(r"^== SQL[^\n]*==\n([^\n]*)\n( *)(\^+)", re.MULTILINE)
@@ -149,10 +153,22 @@ def explained_error(
             f"{reasons}. Make batches smaller (`run: {{max-offsets-per-batch: 100000}}`) or give Spark more "
             f"memory (spark.driver.memory, spark.executor.memory), then start it again. {log}"
         )
+    if _OF_USER.search(text) and (called := _own_functions(definition)):
+        return TableError(
+            f"{reasons}, raised by a function of your own: {called}. Nothing of it is committed. Such an error is no "
+            f"bad record: let the function return NULL for a value that it does not take. {log}"
+        )
     left = _SENT if sends else "Nothing of it is committed"
     return BridgeError(
         f"{reasons}. {left}. Start it again: it begins with the same offsets or versions; if that fails, too, find the "
         f"cause with smaller batches (`run.max-offsets-per-batch`). {log}"
+    )
+
+
+def _own_functions(definition: Definition) -> str:
+    columns = [c for c in definition.topic.schema.computed if c.own_functions]
+    return ", ".join(
+        f"{' and '.join(c.own_functions)} in computed column {c.name!r}, {c.expression}" for c in columns
     )
 
 

@@ -175,6 +175,22 @@ def test_skipped_bad_records_are_counted_and_the_last_good_one_counts(make: Make
     assert (found.records_in, found.bad_records) == (5, 2)
 
 
+@pytest.mark.slow
+def test_a_function_of_the_user_that_raises_is_named(make: Make) -> None:
+    def half(value: int) -> int:
+        raise LookupError(f"secret {value}")
+
+    columns = "id BIGINT, name STRING, h AS ABS(half_of(id)), PRIMARY KEY (id) NOT ENFORCED"
+    world = make(partitions=1, columns=columns, sections="ingest: {bad-records: skip}\n")
+    world.spark.udf.register("half_of", half, "int")
+    world.send([upsert(1, "a")])
+    own = r"LookupError, raised by a function of your own: half_of in computed column 'h', ABS\(half_of\(id\)\)\. "
+    with pytest.raises(TableError, match=own) as failure:
+        ingest(world.spark, world.definition())
+    assert "secret" not in str(failure.value)
+    assert world.rows() == []
+
+
 def test_stop_lets_the_running_batch_commit(make: Make) -> None:
     world = make(partitions=1)
     world.send([upsert(n, "x") for n in range(9)])

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
 from bridge.delta.ingest_progress import IngestProgress
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, TableError
 from bridge.offsets import Offsets
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error as why
 from bridge.pipelines.runtime.spark_errors import (
@@ -99,3 +99,32 @@ def test_why_a_query_fails_for_the_values_of_a_row(spark: SparkSession, query: s
 
 def test_other_errors_are_not_of_values() -> None:
     assert data_reason(PySparkException(message="[TABLE_OR_VIEW_NOT_FOUND] x")) is None
+
+
+def test_a_function_of_the_user_that_raises_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    def half(value: int) -> int:
+        raise LookupError(f"secret {value}")
+
+    spark.udf.register("half_of", half, "int")
+    definition = loaded(tmp_path, WHOLE.replace("id BIGINT", "id BIGINT, h AS ABS(half_of(id))", 1))
+    with pytest.raises(PySparkException) as failure:
+        spark.range(1).selectExpr("half_of(id)").collect()
+    explained = explained_error(spark, failure.value, definition, "batch 4")
+    assert isinstance(explained, TableError)
+    assert str(explained).startswith(
+        "'orders': batch 4 failed: LookupError, raised by a function of your own: half_of in computed "
+        "column 'h', ABS(half_of(id)). Nothing of it is committed. Such an error is no bad record: let the function "
+        "return NULL for a value that it does not take."
+    )
+    assert "secret" not in str(explained)
+
+
+def test_an_error_of_the_bridge_s_own_workers_is_not_of_a_function(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = loaded(tmp_path, WHOLE.replace("id BIGINT", "id BIGINT, h AS half_of(id)", 1))
+    trace = (
+        'Traceback (most recent call last):\n  File "/lib/bridge/kafka/consume.py", line 1, in f\nKeyError: 1'
+    )
+    failure = PySparkException(message=f"org.apache.spark.api.python.PythonException: {trace}")
+    assert "function of your own" not in str(explained_error(spark, failure, definition, "batch 4"))
