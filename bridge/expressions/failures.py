@@ -20,13 +20,16 @@ __all__ = [
     "failure_where",
     "first_failure",
     "is_lazy",
+    "is_of_rows",
     "note_failure",
+    "note_of_rows",
     "note_text",
     "own_failure",
+    "text_of",
     "without_failures",
 ]
 
-_TYPE, _FAILURE, _TEXT = "type", "failure", "text"
+_TYPE, _FAILURE, _TEXT, _OF_ROWS = "type", "failure", "text", "of_rows"
 _RAISE = "RAISE_ERROR"
 _MAY_FAIL = (exp.Div, exp.Mod, exp.IntDiv, exp.Cast, exp.Anonymous)
 _LAZY_CALLS = ("COALESCE", "IFNULL")
@@ -40,13 +43,18 @@ def failed(reason: str, type: str) -> str:
 
 
 def note_text(root: exp.Expr, *, qualified: bool) -> None:
-    """Notes how the parts of `root` that may fail are written, before they are adapted; errors show it.
+    """Notes how `root`, and the parts of it that may fail, are written, before they are adapted; errors show it.
 
     `qualified`: columns have their table's name before them. Equal parts get equal texts, whatever their spelling.
     """
     for node in root.walk():
-        if isinstance(node, _MAY_FAIL):
+        if node is root or isinstance(node, _MAY_FAIL):
             node.meta[_TEXT] = _text(node, qualified=qualified)
+
+
+def text_of(node: exp.Expr) -> str:
+    """Returns how an adapted expression is written."""
+    return str(node.meta.get(_TEXT) or node.sql("spark"))
 
 
 def is_lazy(node: exp.Expr) -> bool:
@@ -61,6 +69,7 @@ def note_failure(made: exp.Expr, text: str | None, operands: Sequence[exp.Expr] 
     `operands` are the failures of its operands; None if it does not evaluate all of them.
     """
     if text is not None:
+        made.meta[_TEXT] = text
         for call in _raised(made):
             call.set("expressions", [exp.Literal.string(f"{call.expressions[0].name} in {text}")])
             call.meta[_TEXT] = text
@@ -71,6 +80,18 @@ def note_failure(made: exp.Expr, text: str | None, operands: Sequence[exp.Expr] 
     made.meta.pop(_FAILURE, None)
     if total is not None:
         made.meta[_FAILURE] = total
+
+
+def note_of_rows(node: exp.Expr) -> None:
+    """Notes that a part of what is computed of a group is computed of its rows: an aggregate, or what GROUP BY has. It
+    fails for rows, and then the group has none that fail."""
+    node.meta[_OF_ROWS] = True
+    node.meta.pop(_FAILURE, None)
+
+
+def is_of_rows(node: exp.Expr) -> bool:
+    """Returns whether that was noted."""
+    return bool(node.meta.get(_OF_ROWS))
 
 
 def failure(node: exp.Expr) -> exp.Expr | None:

@@ -195,7 +195,8 @@ def keeps_apart(given: DataType | None, wanted: DataType) -> bool:
         return False
     exact = (*INTEGERS, "DECIMAL")
     if given.name in exact and wanted.name in exact:
-        return _decimal(given)[1] <= _decimal(wanted)[1]  # too many digits before the point are an error
+        (p1, s1), (p2, s2) = _decimal(given), _decimal(wanted)  # a number of too many digits is NULL
+        return s1 <= s2 and p1 - s1 <= p2 - s2
     if given.name in TIMES and wanted.name in TIMES:
         return not loses_digits(given, ScalarType(given.name, wanted.parameters))
     return (given.name, wanted.name) in (

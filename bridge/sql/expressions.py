@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from bridge.ddl.cursor import nearest
 from bridge.errors import DdlError, UnsupportedError
-from bridge.expressions.failures import note_text
+from bridge.expressions.failures import is_of_rows, note_of_rows, note_text
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS
 from bridge.expressions.special import CONDITIONS, check_boolean
@@ -72,6 +72,8 @@ def translate(expression: exp.Expr, tree: QueryTree) -> exp.Expr:
     note_text(root, qualified=True)
     for node in reversed(list(expression.walk(bfs=False))):
         adapted = _adapted(node, tree)
+        if is_of_rows(node):
+            note_of_rows(adapted)
         if adapted is not node:
             adapted.meta.setdefault(
                 "start", next((n.meta["start"] for n in node.walk() if "start" in n.meta), 0)

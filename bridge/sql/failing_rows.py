@@ -2,59 +2,87 @@
 
 Each SELECT is looked at for itself. Of the expressions that are computed for each row of its FROM (WHERE, columns,
 GROUP BY, arguments of aggregates) a row fails where the first of them does; so does a row of one table for its side of
-ON. Columns that no query around it reads are not computed, as in Flink. What is computed of groups fails as it is.
+ON, and a pair of rows for a part of ON that has columns of both. Of what is computed of a group (HAVING, and columns
+around aggregates) the group fails. Columns that no query around it reads are not computed, as in Flink.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bridge.expressions.failures import failure, failure_where, first_failure, without_failures
+from bridge.expressions.failures import (
+    failure,
+    failure_where,
+    first_failure,
+    is_of_rows,
+    text_of,
+    without_failures,
+)
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.connectors import Table
 from bridge.sql.joins import conjuncts
 from bridge.sql.positions import POSITION_COLUMNS
-from bridge.sql.tree import leftmost, spark_text
+from bridge.sql.select_parts import (
+    Needed,
+    arguments,
+    has_aggregate,
+    is_equality,
+    is_of_several,
+    items,
+    names,
+    owners,
+    places,
+    sides,
+)
+from bridge.sql.tree import spark_text
 from bridge.sql.window_tables import settle_windows
 
 __all__ = ["REASON", "FailingRows", "leave_out_failing"]
 
 REASON = "__reason"
 _NAME = "__failing"
-Needed = Collection[int] | None
-"""The columns of a query that are read, by their place; None for all."""
 
 
 @dataclass(frozen=True)
 class FailingRows:
-    """The rows for which a SELECT fails, in Spark SQL: REASON, and a column for each of `columns`, which are the keys
-    and positions of the rows of `sources`. Each row is there once, unless a source `has_no_key`."""
+    """The rows, pairs or groups for which a SELECT fails, in Spark SQL: REASON, and a column for each of `columns`,
+    which are their keys and positions in `sources`. Each is there once, unless a source `has_no_key`."""
 
     sources: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
-    """The table and its column."""
+    """The table and its column; of a group no table, and what it is grouped by."""
     has_no_key: bool
+    of_several: bool
+    """Whether rows fail that depend on several rows of a source, such as groups, so that all rows are needed."""
     spark_sql: str
     stop: bool
     """Whether they stop the run; else the query leaves them out."""
 
 
 def leave_out_failing(
-    query: exp.Query, tables: Mapping[str, Table], positioned: Collection[str], *, stop: bool
+    query: exp.Query,
+    tables: Mapping[str, Table],
+    positioned: Collection[str],
+    *,
+    stop: bool,
+    is_windowed: bool = False,
 ) -> tuple[FailingRows, ...]:
     """Leaves out, in place, rows for which a translated query fails; returns these. `tables` are those that it reads,
-    by name, and `positioned` those that have POSITION_COLUMNS. With `stop` the query stays as it is."""
-    guard = _Guard(tables, positioned, stop)
+    by name, and `positioned` those that have POSITION_COLUMNS. With `stop` the query stays as it is. `is_windowed`: its
+    rows come when their windows close."""
+    guard = _Guard(tables, positioned, stop, is_windowed)
     guard.query(query.copy() if stop else query, None)
     return tuple(guard.found)
 
 
 class _Guard:
-    def __init__(self, tables: Mapping[str, Table], positioned: Collection[str], stop: bool) -> None:
-        self.tables, self.positioned, self.stop = tables, positioned, stop
+    def __init__(
+        self, tables: Mapping[str, Table], positioned: Collection[str], stop: bool, is_windowed: bool
+    ) -> None:
+        self.tables, self.positioned, self.stop, self.is_windowed = tables, positioned, stop, is_windowed
         self.found: list[FailingRows] = []
 
     def query(self, node: exp.Expr, needed: Needed) -> None:
@@ -69,34 +97,40 @@ class _Guard:
 
     def _select(self, select: exp.Select, needed: Needed) -> None:
         read = [p.unalias() for n, p in enumerate(select.expressions) if needed is None or n in needed]
-        where, group = select.args.get("where"), select.args.get("group")
+        where, group, having = (select.args.get(clause) for clause in ("where", "group", "having"))
         groups = list(group.expressions) if group is not None else []
         joins = select.args.get("joins") or []
-        rest = [part for part in (where, select.args.get("having")) if part is not None]
-        names = _names([*read, *groups, *rest, *(join.args.get("on") or exp.Star() for join in joins)])
-        items = [select.args["from_"].this, *(join.this for join in joins)]
-        for item in items:
+        rest = [part for part in (where, having) if part is not None]
+        read_names = names([*read, *groups, *rest, *(join.args.get("on") or exp.Star() for join in joins)])
+        for item in items(select):
             if isinstance(item, exp.Subquery):
-                self.query(item.this, _places(item, names))
-        for join in joins:
+                self.query(item.this, places(item, read_names))
+        for place, join in enumerate(joins):
             if join.args.get("on") is not None:
-                self._sides(join, items)
-        items = [select.args["from_"].this, *(join.this for join in joins)]
+                self._sides(join, items(select))
+                self._pairs(select, place)
         is_grouped = bool(groups) or any(aggregate_call(n) for p in [*read, *rest] for n in p.walk())
         computed = [failure(node) for node in (groups if is_grouped else read)]
         if is_grouped:
-            computed += _arguments([*read, *rest])
+            computed += arguments([*read, *rest])
         fails = failure_where(where and where.this, first_failure(computed))
-        if fails is None:
+        if fails is not None:
+            self._add(select, fails)
+            _compute_safely(select, is_of_rows if is_grouped else None)
+            select.where(_is_null(fails), copy=False)
+        if not is_grouped:
             return
-        self._add(select, items, fails)
-        _compute_safely(select, groups if is_grouped else None)
-        select.where(exp.Is(this=exp.paren(fails.copy()), expression=exp.null()), copy=False)
+        read = [p.unalias() for n, p in enumerate(select.expressions) if needed is None or n in needed]
+        fails = failure_where(having and having.this, first_failure(map(failure, read)))
+        if fails is not None:
+            self._add(select, fails, ("where", "group"))
+            _compute_safely(select, None)
+            select.having(_is_null(fails), copy=False)
 
-    def _sides(self, join: exp.Join, items: list[exp.Expr]) -> None:
+    def _sides(self, join: exp.Join, tables: list[exp.Expr]) -> None:
         """Leaves out the rows of one table for which its part of ON fails."""
-        for item in items:
-            tests = [part for part in _parts(join.args["on"]) if _owners(part) == {item.alias_or_name}]
+        for item in tables:
+            tests = [part for part in sides(join.args["on"]) if owners(part) == {item.alias_or_name}]
             fails = None
             for test in reversed(tests):
                 is_condition = test.arg_key == "on" or isinstance(test.parent, (exp.And, exp.Paren))
@@ -104,26 +138,46 @@ class _Guard:
             if fails is None:
                 continue
             rows = exp.select("*").from_(item.copy())
-            self._add(rows, [rows.args["from_"].this], fails)
-            rows.where(exp.Is(this=exp.paren(fails.copy()), expression=exp.null()), copy=False)
+            self._add(rows, fails)
+            rows.where(_is_null(fails), copy=False)
             alias = exp.TableAlias(this=exp.to_identifier(item.alias_or_name, quoted=True))
             item.replace(exp.Subquery(this=rows, alias=alias))
             for test in tests:
                 test.replace(without_failures(test))
 
-    def _add(self, select: exp.Select, items: list[exp.Expr], fails: exp.Expr) -> None:
+    def _pairs(self, select: exp.Select, place: int) -> None:
+        """Leaves out the pairs of rows for which a part of ON fails that has columns of both, beside the equalities by
+        which they meet."""
+        joins = select.args["joins"]
+        join = joins[place]
+        parts = list(conjuncts(join.args["on"]))
+        is_mixed = [len(owners(p)) > 1 and not is_equality(p, join.alias_or_name) for p in parts]
+        mixed = [part for part, is_one in zip(parts, is_mixed, strict=True) if is_one]
+        others = [part for part, is_one in zip(parts, is_mixed, strict=True) if not is_one]
+        fails = None
+        for part in reversed(mixed):
+            fails = failure_where(part, fails)
+        if fails is None or not others:
+            return
+        met = exp.Join(this=join.this.copy(), on=exp.and_(*others))
+        pairs = exp.Select(from_=select.args["from_"].copy(), joins=[*(j.copy() for j in joins[:place]), met])
+        self._add(pairs, fails)
+        join.set("on", exp.and_(*others, *map(without_failures, mixed), _is_null(fails)))
+
+    def _add(self, select: exp.Select, fails: exp.Expr, of_group: Collection[str] = ()) -> None:
+        """Adds what fails of a SELECT: its rows, or its groups, which need the clauses `of_group`, too."""
         rows = exp.Select(expressions=[exp.alias_(fails.copy(), REASON, quoted=True)])
-        for clause in ("from_", "joins"):
+        for clause in ("from_", "joins", *of_group):
             value = select.args.get(clause)
             rows.set(clause, [v.copy() for v in value] if isinstance(value, list) else value and value.copy())
-        copies = [rows.args["from_"].this, *(join.this for join in rows.args.get("joins") or [])]
-        keys = [self._keys(item) for item in copies]
+        keys = [_group_key(rows)] if of_group else [self._keys(item) for item in items(rows)]
         columns: list[tuple[str, str]] = []
         for table, name, column in (key for found in keys for key in found or ()):
             rows.append("expressions", exp.alias_(column, f"{_NAME}{len(columns)}", quoted=True))
             columns.append((table, name))
         has_no_key = not all(keys)
-        settle_windows(rows, is_closed=False)
+        of_several = is_of_several(rows)
+        settle_windows(rows, is_closed=of_several and self.is_windowed)
         alias = exp.TableAlias(this=exp.to_identifier("rows", quoted=True))
         reason = exp.column(REASON, quoted=True)
         failing = exp.select("*").from_(exp.Subquery(this=rows, alias=alias))
@@ -134,6 +188,7 @@ class _Guard:
                 tuple(dict.fromkeys(sources)),
                 tuple(columns),
                 has_no_key,
+                of_several,
                 spark_text(failing if has_no_key else failing.distinct()),
                 self.stop,
             )
@@ -154,10 +209,8 @@ class _Guard:
         select = item.this
         if not isinstance(select, exp.Select) or select.args.get("distinct") or not select.args.get("from_"):
             return []
-        if select.args.get("group") or any(aggregate_call(n) for p in select.expressions for n in p.walk()):
-            return []
-        inner = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
-        keys = [self._keys(one) for one in inner]
+        is_grouped = select.args.get("group") or any(map(has_aggregate, select.expressions))
+        keys = [_group_key(select)] if is_grouped else [self._keys(one) for one in items(select)]
         found: list[tuple[str, str, exp.Expr]] = []
         for source, name, column in (key for one in keys for key in one if all(keys)):
             shown = f"{_NAME}_{len(found)}"
@@ -166,68 +219,21 @@ class _Guard:
         return found
 
 
-def _compute_safely(select: exp.Select, groups: list[exp.Expr] | None) -> None:
-    """Makes what is computed for each row NULL where it fails; of an aggregate, what is computed of its `groups` fails
-    as it is."""
-    texts = {spark_text(node) for node in groups or ()}
+def _is_null(fails: exp.Expr) -> exp.Expr:
+    return exp.Is(this=exp.paren(fails.copy()), expression=exp.null())
+
+
+def _group_key(select: exp.Select) -> list[tuple[str, str, exp.Expr]]:
+    """The columns of GROUP BY, which are of no table."""
+    nodes = select.args["group"].expressions if select.args.get("group") else []
+    return [("", n.name if isinstance(n, exp.Column) else text_of(n), n.copy()) for n in nodes]
+
+
+def _compute_safely(select: exp.Select, which: Callable[[exp.Expr], bool] | None) -> None:
+    """Makes WHERE, GROUP BY, HAVING and columns NULL where they fail; of HAVING and columns only the parts `which`."""
     for clause in ("where", "group"):
         if select.args.get(clause) is not None:
             select.set(clause, without_failures(select.args[clause]))
-    parts = [*select.expressions, *([select.args["having"]] if select.args.get("having") else [])]
-    for part in parts:
-        if groups is None:
-            part.replace(without_failures(part))
-            continue
-        for node in list(part.walk(prune=lambda n: _is_of_rows(n, texts))):
-            if _is_of_rows(node, texts):
-                node.replace(without_failures(node))
-
-
-def _is_of_rows(node: exp.Expr, groups: Collection[str]) -> bool:
-    return aggregate_call(node) is not None or (bool(groups) and spark_text(node) in groups)
-
-
-def _arguments(parts: list[exp.Expr]) -> Iterator[exp.Expr | None]:
-    """What aggregates compute for each row: with FILTER only for rows that it takes."""
-    for node in (node for part in parts for node in part.walk()):
-        aggregate = aggregate_call(node)
-        if aggregate is None:
-            continue
-        fails = first_failure(failure(argument) for argument in aggregate.arguments)
-        is_filtered = isinstance(aggregate.node, exp.Filter)
-        yield failure_where(aggregate.node.expression.this, fails) if is_filtered else fails
-
-
-def _names(parts: list[exp.Expr]) -> Mapping[str, set[str]] | None:
-    """The columns that are read, by the alias of their table; None if it may be any."""
-    found: dict[str, set[str]] = {}
-    for node in (node for part in parts for node in part.walk()):
-        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Anonymous):
-            return None
-        if isinstance(node, exp.Column):
-            table, *names = (part.name for part in node.parts)
-            if not names:
-                return None
-            found.setdefault(table, set()).add(names[0])
-    return found
-
-
-def _places(item: exp.Subquery, names: Mapping[str, set[str]] | None) -> Needed:
-    columns = leftmost(item).expressions
-    if names is None or any(isinstance(column, exp.Star) for column in columns):
-        return None
-    read = names.get(item.alias, set())
-    return {n for n, column in enumerate(columns) if column.alias_or_name in read}
-
-
-def _parts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions of ON, and both sides of those that compare tables."""
-    for part in conjuncts(condition):
-        if isinstance(part, (exp.EQ, exp.NullSafeEQ)) and len(_owners(part)) > 1:
-            yield from (part.left, part.right)
-        else:
-            yield part
-
-
-def _owners(part: exp.Expr) -> set[str]:
-    return {column.parts[0].name for column in part.find_all(exp.Column)}
+    for part in [*select.expressions, *([select.args["having"]] if select.args.get("having") else [])]:
+        for node in [part] if which is None else [n for n in part.walk(prune=which) if which(n)]:
+            node.replace(without_failures(node))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from bridge.expressions.failures import note_of_rows
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.expressions import resolve
 from bridge.sql.scope import Scope
@@ -45,7 +46,8 @@ def group_expressions(select: exp.Select, scope: Scope) -> list[Group]:
 
 
 def check_grouped(tree: QueryTree, expressions: Sequence[exp.Expr], groups: Sequence[Group]) -> None:
-    """Raises DdlError, with Flink's message, for a column that is neither grouped nor in an aggregate function."""
+    """Raises DdlError, with Flink's message, for a column that is neither grouped nor in an aggregate function. Notes
+    which parts are grouped or aggregates: they have their values before the rest is computed of a group."""
     texts = {group.text for group in groups}
     for expression in expressions:
         _check(tree, expression, texts)
@@ -53,6 +55,7 @@ def check_grouped(tree: QueryTree, expressions: Sequence[exp.Expr], groups: Sequ
 
 def _check(tree: QueryTree, node: exp.Expr, texts: set[str]) -> None:
     if aggregate_call(node) is not None or comparable_text(node) in texts:
+        note_of_rows(node)
         return
     if isinstance(node, exp.Column):
         raise tree.error(

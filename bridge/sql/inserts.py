@@ -111,7 +111,9 @@ def plan_insert(
     tables = [table for table in catalogue.tables() if table.name in env.reads]
     stop = bad_records is BadRecords.FAIL
     by_name = {table.name: table for table in tables}
-    failing = leave_out_failing(result.spark, by_name, env.positioned, stop=stop)
+    failing = leave_out_failing(
+        result.spark, by_name, env.positioned, stop=stop, is_windowed=relation.is_windowed
+    )
     if analysed.groups is not None:
         leave_out_failing(analysed.groups.join, by_name, (), stop=stop)
     settle_windows(result.spark, is_closed=relation.is_windowed)

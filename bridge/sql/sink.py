@@ -10,9 +10,10 @@ from sqlglot import exp
 from bridge.config import refuse_unpublishable
 from bridge.ddl.cursor import nearest
 from bridge.errors import DdlError, OptionError
-from bridge.expressions.precision import cut, loses_digits
-from bridge.expressions.type_rules import fits, is_unchanged, keeps_apart
-from bridge.schema import DataType, MetadataColumn, PhysicalColumn
+from bridge.expressions.precision import cut, loses_digits, spelled
+from bridge.expressions.type_rules import TEXT, fits, is_unchanged, keeps_apart
+from bridge.expressions.typed import adapt
+from bridge.schema import BYTES, DataType, MetadataColumn, PhysicalColumn, ScalarType
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analysed
 from bridge.sql.connectors import Connector, Table
@@ -218,10 +219,7 @@ def _named(sink: Table, targets: Sequence[_SinkColumn], query: Analysed) -> exp.
     for node, type, target in zip(aliased, types, targets, strict=True):
         value = node.unalias() if is_plain else exp.column(target.name, table="query")
         same = is_unchanged(type, target.type) and (_is_exact(value) or not is_plain)
-        # exp.cast() takes a CAST to another DECIMAL for the same one.
-        to = exp.DataType.build(target.type.spark(), dialect="spark")
-        made = value if same else exp.Cast(this=value, to=to)
-        values[target.name] = cut(made, target.type) if loses_digits(type, target.type) else made
+        values[target.name] = value if same else _cast(value, type, target)
     columns: list[exp.Expr] = [
         exp.alias_(
             values.get(c.name) or exp.cast(exp.null(), c.type.spark(), dialect="spark"),
@@ -235,6 +233,22 @@ def _named(sink: Table, targets: Sequence[_SinkColumn], query: Analysed) -> exp.
         return select
     alias = exp.TableAlias(this=exp.to_identifier("query", quoted=True))
     return exp.select(*columns).from_(exp.Subquery(this=query.spark, alias=alias))
+
+
+def _cast(value: exp.Expr, given: DataType | None, target: _SinkColumn) -> exp.Expr:
+    """Returns `value` with the type of the sink's column. As in a CAST of Flink a number that no DECIMAL holds is NULL,
+    and a value of a type that only Spark derives fails where it is none of the column's."""
+    wanted = target.type
+    name = wanted.name if isinstance(wanted, ScalarType) else ""
+    may_fail = name == "DECIMAL" or (name and given is None and name not in (*TEXT, *BYTES))
+    # exp.cast() takes a CAST to another DECIMAL for the same one.
+    to = exp.DataType.build(spelled(wanted) if may_fail else wanted.spark(), dialect="spark")
+    made = exp.Cast(this=value, to=to)
+    if may_fail:
+        value.meta["type"] = given
+        made.meta["text"] = f"column {target.name} of the sink"
+        return adapt(made)
+    return cut(made, wanted) if loses_digits(given, wanted) else made
 
 
 def _is_exact(value: exp.Expr) -> bool:

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from bridge.options.formats import FORMATS
 from tests.formats.known_differences import DIFFERENCES
-from tests.formats.vectors import Case, cases, decode, encode, is_same
+from tests.formats.vector_values import is_same
+from tests.formats.vectors import Case, cases, decode, encode
 
 _SEED, _VECTORS, _NARROW = 7, 20, 7
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -31,10 +29,11 @@ from bridge.definition import FormatSpec
 from bridge.formats import catalog
 from bridge.formats.base import NEEDS_FULL_DECODE, ChangeEncoder, FastPathDecoder
 from bridge.options.formats import FORMATS
-from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
+from bridge.schema import RowField, RowType
 from tests.formats.shapes import options_of
+from tests.formats.vector_values import arrow_value, is_error, structs, tagged
 
-__all__ = ["Case", "Decoded", "Encoded", "cases", "decode", "encode", "is_error", "is_same"]
+__all__ = ["Case", "Decoded", "Encoded", "cases", "decode", "encode"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def decode(spark: SparkSession, case: Case) -> dict[str, list[Any]]:
         frame = decoder.decode_fast(frame, F.col("x"), "fast")
     table = frame.drop("x").toArrow().sort_by("i")
     paths = [name for name in table.column_names if name != "i"]
-    found = {path: [_outcome(o, case) for o in _structs(table[path])] for path in paths}
+    found = {path: [_outcome(o, case) for o in structs(table[path])] for path in paths}
     if FORMATS[case.format].arrow:
         found["arrow"] = _by_arrow(case)
     if FORMATS[case.format].arrow_changes:
@@ -129,54 +128,12 @@ def decode(spark: SparkSession, case: Case) -> dict[str, list[Any]]:
     return found
 
 
-def is_same(flink: Any, bridge: Any, *, skips_errors: bool = False) -> bool:
-    """Whether the bridge reads what Flink reads: the same changes, or an error where Flink has one. What is skipped
-    is an error in the bridge, which counts it, and no row in Flink."""
-    if skips_errors and is_error(bridge):
-        return bool(flink == [])
-    if is_error(flink) or is_error(bridge):
-        return is_error(flink) and is_error(bridge)
-    return _equal(flink, bridge)
-
-
-def is_error(outcome: Any) -> bool:
-    """Whether there is an error in place of rows."""
-    return isinstance(outcome, dict)
-
-
-def _equal(flink: Any, bridge: Any) -> bool:
-    if isinstance(flink, list) and isinstance(bridge, list):
-        return len(flink) == len(bridge) and all(map(_equal, flink, bridge))
-    if not isinstance(flink, dict) or not isinstance(bridge, dict):
-        return type(flink) is type(bridge) and bool(flink == bridge)
-    if "double" in flink and "double" in bridge:
-        return _bits(float(flink["double"]), bridge) == _bits(bridge["double"], bridge)
-    if "decimal" in flink and "decimal" in bridge:
-        return bool(Decimal(flink["decimal"]) == bridge["decimal"])
-    if "ns" in flink and "us" in bridge:
-        return bool(flink["ns"] // 1000 == bridge["us"])
-    if "map" in flink and "map" in bridge:
-        return _equal(*(sorted(of["map"], key=str) for of in (flink, bridge)))
-    return flink.keys() == bridge.keys() and all(_equal(value, bridge[key]) for key, value in flink.items())
-
-
-def _bits(value: float, bridge: Any) -> bytes:
-    """The bits of a number, of which all that are none are one."""
-    if value != value:
-        return b"NaN"
-    return struct.pack(">f" if bridge.get("single") else ">d", value)
-
-
-def _structs(column: pa.ChunkedArray) -> list[Any]:
-    return cast(list[Any], pa.chunked_array([_numbered(chunk) for chunk in column.chunks]).to_pylist())
-
-
 def _outcome(outcome: Any, case: Case) -> Any:
     if outcome["error"] == NEEDS_FULL_DECODE:
         return None
     if outcome["error"] is not None:
         return {"error": outcome["error"]}
-    return [[change["kind"], _tagged(change["row"], case.row)] for change in outcome["rows"] or []]
+    return [[change["kind"], tagged(change["row"], case.row)] for change in outcome["rows"] or []]
 
 
 def _by_arrow(case: Case) -> list[Any]:
@@ -191,8 +148,8 @@ def _by_arrow(case: Case) -> list[Any]:
         except NeedsFullDecode:
             found.append(None)
             continue
-        rows = _structs(pa.chunked_array([read.combine_chunks().to_struct_array().combine_chunks()]))
-        found.append([["+I", _tagged(row, case.row)] for row in rows])
+        rows = structs(pa.chunked_array([read.combine_chunks().to_struct_array().combine_chunks()]))
+        found.append([["+I", tagged(row, case.row)] for row in rows])
     return found
 
 
@@ -246,52 +203,13 @@ def _of_key(row: Any, read: ArrowChanges) -> Any:
 
 def _rows_of(table: pa.Table, case: Case) -> list[Any]:
     type = RowType(tuple(f for f in case.row.fields if f.name in table.column_names))
-    rows = _structs(pa.chunked_array([table.combine_chunks().to_struct_array().combine_chunks()]))
-    return [_tagged(row, type) for row in rows]
-
-
-def _numbered(values: pa.Array) -> pa.Array:
-    """The same values, with days and times as numbers, as Python lacks years that Spark has."""
-    return values.cast(_as_numbers(values.type))
-
-
-def _as_numbers(type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(type):
-        return pa.int64()
-    if pa.types.is_date32(type):
-        return pa.int32()
-    if pa.types.is_struct(type):
-        return pa.struct([(f.name, _as_numbers(f.type)) for f in type.fields])
-    if pa.types.is_list(type):
-        return pa.list_(pa.field(type.value_field.name, _as_numbers(type.value_type)))
-    if pa.types.is_map(type):
-        return pa.map_(_as_numbers(type.key_type), _as_numbers(type.item_type))
-    return type
-
-
-def _tagged(value: Any, type: DataType) -> Any:
-    """A value as the file has it."""
-    if value is None:
-        return None
-    if isinstance(type, RowType):
-        parts = {f.name: _tagged(value[f.name], f.type) for f in type.fields}
-        return {"row": {name: part for name, part in parts.items() if part is not None}}
-    if isinstance(type, ArrayType):
-        return {"array": [_tagged(item, type.element) for item in value]}
-    if isinstance(type, MapType):
-        return {"map": [[_tagged(k, type.key), _tagged(v, type.value)] for k, v in value]}
-    assert isinstance(type, ScalarType)
-    if type.is_binary:
-        return {"bytes": base64.b64encode(value).decode()}
-    if type.name == "FLOAT":
-        return {"double": value, "single": True}
-    kinds = {"DECIMAL": "decimal", "DOUBLE": "double", "TIMESTAMP": "us", "TIMESTAMP_LTZ": "us"}
-    return {kinds[type.name]: value} if type.name in kinds else value
+    rows = structs(pa.chunked_array([table.combine_chunks().to_struct_array().combine_chunks()]))
+    return [tagged(row, type) for row in rows]
 
 
 def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
     """What each path of the bridge writes for the rows, by the name of the path."""
-    rows = pa.array([_arrow(e.row, case.row) for e in case.encoded], arrow_type(case.row))
+    rows = pa.array([arrow_value(e.row, case.row) for e in case.encoded], arrow_type(case.row))
     is_old = pa.array([e.kind in ("-U", "-D") for e in case.encoded])
     encoder = catalog.get(case.format).encoder(case.row, case.spec.options)
     frame = spark.createDataFrame(pa.table({"at": pa.array(range(len(rows))), "x": rows, "old": is_old}))
@@ -313,23 +231,3 @@ def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
         given = {name: table[name].combine_chunks() for name in by_arrow.columns}
         found["arrow"] = by_arrow.encode(RowColumns(given, table.num_rows)).to_pylist()
     return found
-
-
-def _arrow(value: Any, type: DataType) -> Any:
-    """A value of the file as pyarrow takes it."""
-    if value is None:
-        return None
-    if isinstance(type, RowType):
-        return {f.name: _arrow(value["row"].get(f.name), f.type) for f in type.fields}
-    if isinstance(type, ArrayType):
-        return [_arrow(item, type.element) for item in value["array"]]
-    if isinstance(type, MapType):
-        return [(_arrow(k, type.key), _arrow(v, type.value)) for k, v in value["map"]]
-    assert isinstance(type, ScalarType)
-    if type.is_binary:
-        return base64.b64decode(value["bytes"])
-    if type.name == "DECIMAL":
-        return Decimal(value["decimal"])
-    if type.name in ("FLOAT", "DOUBLE"):
-        return float(value["double"])
-    return value["ns"] // 1000 if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") else value

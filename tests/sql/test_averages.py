@@ -28,7 +28,7 @@ def test_the_sum_and_the_count_of_each_average() -> None:
     }
     assert found.averages is not None and found.averages.values == {
         "b": "CAST(CAST(`__sum_b` DIV NULLIF(`__count_b`, 0) AS INT) AS BIGINT)",
-        "c": "CAST(CAST(`__sum_c` / CAST(NULLIF(`__count_c`, 0) AS DECIMAL(20, 0)) AS DECIMAL(38, 6)) "
+        "c": "TRY_CAST(CAST(`__sum_c` / CAST(NULLIF(`__count_c`, 0) AS DECIMAL(20, 0)) AS DECIMAL(38, 6)) "
         "AS DECIMAL(12, 2))",
     }
 

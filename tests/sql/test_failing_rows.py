@@ -15,6 +15,7 @@ CREATE TABLE k (id INT, a INT, b INT) WITH ('connector' = 'kafka', 'topic' = 'k'
   'properties.bootstrap.servers' = 'x:1', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
 CREATE TABLE o (x INT, y INT) WITH ('connector' = 'print');
 CREATE TABLE p (x INT, y INT, PRIMARY KEY (x) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'p');
+CREATE TABLE q (x INT, y INT, z INT, PRIMARY KEY (x, z) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'q');
 CREATE VIEW v AS SELECT id, a / b AS q, 1 / a AS r FROM t;
 """
 
@@ -36,12 +37,89 @@ def _plan(query: str, way: str = "skip", sink: str = "o") -> InsertPlan:
         ("SELECT id, 1 FROM (SELECT DISTINCT id, q FROM v) AS d", ["a / b"]),
         ("SELECT t.id, c FROM t JOIN u ON t.id = u.id AND t.a / t.b = 1", ["a / b"]),
         ("SELECT t.id, t.a / u.c FROM t JOIN u ON t.id = u.id", ["t.a / u.c"]),
+        ("SELECT t.id, c FROM t JOIN u ON t.id = u.id AND t.a / u.c = 1", ["t.a / u.c"]),
+        ("SELECT t.id, c FROM t JOIN u ON t.id = u.id AND t.a / t.b = u.c AND t.a < u.c", ["a / b"]),
+        ("SELECT t.id, u.c FROM t JOIN u ON t.id = u.id JOIN k ON t.a / u.c = k.id", []),
     ],
 )
 def test_the_expressions_that_may_fail(query: str, reasons: list[str]) -> None:
     shown = " ".join(failing.spark_sql for failing in _plan(query).failing)
     assert all(f"division by zero in {reason}'" in shown for reason in reasons)
     assert bool(shown) == bool(reasons)
+
+
+@pytest.mark.parametrize(
+    ("query", "reasons"),
+    [
+        ("SELECT a, CAST(SUM(b) / COUNT(b) AS INT) FROM t GROUP BY a", ["SUM(b) / COUNT(b)"]),
+        ("SELECT a, 1 FROM t GROUP BY a HAVING 1 / COUNT(b) > 0", ["1 / COUNT(b)"]),
+        (
+            "SELECT a / b, CAST(SUM(1 / b) / SUM(b) AS INT) FROM t GROUP BY a / b",
+            ["a / b", "SUM(1 / b) / SUM(b)"],
+        ),
+        (
+            "SELECT x, CAST(10 / n AS INT) FROM (SELECT a AS x, COUNT(b) AS n FROM t GROUP BY a) AS g",
+            ["10 / n"],
+        ),
+        ("SELECT x, 1 FROM (SELECT a AS x, SUM(b) / COUNT(b) AS n FROM t GROUP BY a) AS g", []),
+    ],
+)
+def test_what_is_computed_of_groups_may_fail(query: str, reasons: list[str]) -> None:
+    found = _plan(query, sink="p").failing
+    shown = " ".join(failing.spark_sql for failing in found)
+    assert all(f"division by zero in {reason}'" in shown for reason in reasons)
+    assert bool(shown) == bool(reasons)
+    # Spark does not compute a column that no query reads.
+    assert "RAISE_ERROR" not in shown + (_plan(query, sink="p").spark_sql if reasons else "")
+    assert _plan(query, "fail", "p").fingerprint == _plan(query, sink="p").fingerprint
+
+
+def test_groups_are_known_by_what_they_are_grouped_by() -> None:
+    (group,) = _plan(
+        "SELECT a + 1, CAST(SUM(b) / COUNT(b) AS INT), b FROM t GROUP BY a + 1, b", sink="q"
+    ).failing
+    assert group.columns == (("", "a + 1"), ("", "b"))
+    assert group.of_several and not group.has_no_key
+    (above,) = _plan(
+        "SELECT x, CAST(10 / n AS INT) FROM (SELECT a AS x, COUNT(b) AS n FROM t GROUP BY a) AS g", sink="p"
+    ).failing
+    assert above.columns == (("", "a"),) and above.of_several
+    (all_rows,) = _plan("SELECT 1, CAST(SUM(a) / COUNT(b) AS INT) FROM t", sink="p").failing
+    assert all_rows.columns == () and all_rows.of_several
+
+
+def test_pairs_are_known_by_the_keys_of_both_rows() -> None:
+    (pair,) = _plan("SELECT t.id, c FROM t LEFT JOIN u ON t.id = u.id AND t.a / u.c = 1").failing
+    assert pair.columns == (("t", "id"), ("u", "id"))
+    assert not pair.of_several and " LEFT JOIN " not in pair.spark_sql
+
+
+def test_a_row_that_an_outer_join_fills_depends_on_all_rows() -> None:
+    (filled,) = _plan("SELECT t.id, t.a / u.c FROM t LEFT JOIN u ON t.id = u.id").failing
+    assert filled.of_several
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "reason"),
+    [
+        ("f", "DECIMAL(5, 2)", "NaN or infinity in column x of the sink"),
+        ("twice", "INT", "a value that is no INT in column x of the sink"),
+        ("d", "DECIMAL(5, 2)", None),
+        ("twice", "STRING", None),
+        ("id", "DECIMAL(5, 2)", None),
+    ],
+)
+def test_a_value_that_the_type_of_the_sink_does_not_hold(value: str, type: str, reason: str | None) -> None:
+    text = (
+        "SET 'bridge.bad-records' = 'skip';CREATE TABLE m (id INT, f DOUBLE, d DECIMAL(9, 2), twice AS id * 2) "
+        "WITH ('connector' = 'kafka', 'topic' = 'k', 'properties.bootstrap.servers' = 'x:1', 'format' = 'json', "
+        f"'scan.startup.mode' = 'earliest-offset');CREATE TABLE o (x {type}) WITH ('connector' = 'print');"
+        f"INSERT INTO o SELECT {value} FROM m;"
+    )
+    (plan,) = load(text).inserts
+    assert [reason in failing.spark_sql for failing in plan.failing if reason] == [True] * bool(reason)
+    assert bool(plan.failing) == bool(reason)
+    assert "RAISE_ERROR" not in plan.spark_sql
 
 
 def test_a_query_that_stops_stays_as_it_is() -> None:

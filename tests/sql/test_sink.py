@@ -40,7 +40,7 @@ def test_columns_are_named_and_cast_as_in_the_sink() -> None:
         ResultColumn("b", ScalarType("DECIMAL", (20, 0))),
     )
     assert found.spark_sql == (
-        "SELECT `users`.`id` AS `a`, CAST(`users`.`id` AS DECIMAL(20, 0)) AS `b` FROM `users` AS `users`"
+        "SELECT `users`.`id` AS `a`, TRY_CAST(`users`.`id` AS DECIMAL(20, 0)) AS `b` FROM `users` AS `users`"
     )
 
 

@@ -1,7 +1,8 @@
 """Rows of sources for which an INSERT fails: named in an error, or left out, counted and quarantined.
 
 The query itself leaves them out (see `sql.failing_rows`), so that every way of a refresh comes to the same rows. They
-are looked for in the rows that the sources got: where a run stops, and where they are left out.
+are looked for in the rows that the sources got: where a run stops, and where they are left out. Of those that depend on
+several rows, such as groups, the ones count that did not fail before.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from bridge.delta.quarantine import ROW_KEY, quarantine_rows
 from bridge.errors import REPUBLISH, BadRecordError, GapError, TableError
 from bridge.pipelines.runtime.spark_errors import data_reason
 from bridge.pipelines.scripts.added_groups import query_over
+from bridge.pipelines.scripts.refresh import Closing, of_parts
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.session import child_session
 from bridge.sql import InsertPlan
 from bridge.sql.failing_rows import REASON, FailingRows
 from bridge.sql.positions import POSITION_COLUMNS
+from bridge.sql.window_tables import AFTER, UNTIL
 
-__all__ = ["Quarantine", "failing_rows", "left_out", "source_errors"]
+__all__ = ["Computed", "Quarantine", "failing_rows", "left_out", "source_errors"]
 
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _POSITION = [column.name for column in POSITION_COLUMNS]
@@ -47,13 +50,28 @@ class Quarantine:
     """Whether the batch computes all rows, so that no row of a batch before stays in the quarantine."""
 
 
+@dataclass(frozen=True)
+class Computed:
+    """What a refresh computes: the ranges of its sources, and the windows and the parts, if it computes only these."""
+
+    ranges: Mapping[str, SourceRange]
+    windows: Closing | None = None
+    parts: DataFrame | None = None
+
+
 def failing_rows(
-    session: SparkSession, failing: FailingRows, ranges: Mapping[str, SourceRange]
+    session: SparkSession, plan: InsertPlan, failing: FailingRows, computed: Computed
 ) -> DataFrame | None:
-    """The rows for which a query fails, of those that its sources got in `ranges`, joined with all rows of its other
-    sources; columns as `FailingRows` has them. None if the sources got none. `session` is a child session, in which
-    the sources become views."""
+    """The rows for which a query fails, of those that its sources got, joined with all rows of its other sources; of
+    those that depend on several rows all that are computed. Columns as `FailingRows` has them. None if the sources got
+    none. `session` is a child session, in which the sources become views."""
+    ranges = computed.ranges
     rows = {name: ranges[name].rows(session) for name in failing.sources}
+    if failing.of_several:
+        windows = computed.windows
+        if windows is not None or plan.windows is None:
+            return _of_several(session, plan, failing, computed, rows, windows.variables if windows else {})
+        return None
     found = [
         query_over(session, failing.spark_sql, rows | {name: ranges[name].new_rows(session)})
         for name in failing.sources
@@ -65,14 +83,41 @@ def failing_rows(
     return both if failing.has_no_key or len(found) == 1 else both.distinct()
 
 
-def left_out(
-    spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange], quarantine: Quarantine | None
-) -> int:
-    """How many rows the sources got in `ranges` that the query leaves out: a job for all SELECTs that may fail, and
-    none where such rows stop the run. They are in the `quarantine` then, if there is one."""
+def _of_several(
+    session: SparkSession,
+    plan: InsertPlan,
+    failing: FailingRows,
+    computed: Computed,
+    views: Mapping[str, DataFrame],
+    variables: Mapping[str, int],
+) -> DataFrame:
+    parts = computed.parts
+    if parts is not None:
+        views = {name: of_parts(plan, name, rows, parts) for name, rows in views.items()}
+    return query_over(session, failing.spark_sql, views, variables)
+
+
+def _newly_failing(
+    session: SparkSession, plan: InsertPlan, failing: FailingRows, computed: Computed
+) -> DataFrame | None:
+    """`failing_rows` without those that depend on several rows and failed before. A window is computed once, unless
+    rows may be late."""
+    now, windows, ranges = failing_rows(session, plan, failing, computed), computed.windows, computed.ranges
+    late_ms = plan.windows.lateness_ms if plan.windows is not None else 0
+    is_first = all(source.first == 0 for source in ranges.values()) or (windows is not None and not late_ms)
+    if now is None or not failing.of_several or is_first:
+        return now
+    rows = {name: ranges[name].rows_before(session) for name in failing.sources}
+    closed = {AFTER: windows.after_ms, UNTIL: windows.after_ms + late_ms} if windows is not None else {}
+    return now.exceptAll(_of_several(session, plan, failing, computed, rows, closed))
+
+
+def left_out(spark: SparkSession, plan: InsertPlan, computed: Computed, quarantine: Quarantine | None) -> int:
+    """How many rows the query leaves out that the sources got, and how many groups that fail since then: a job for all
+    SELECTs that may fail, and none where such rows stop the run. They are in the `quarantine` then, if there is one."""
     asked = [failing for failing in plan.failing if not failing.stop]
     session = child_session(spark) if asked else spark
-    found = [(failing, failing_rows(session, failing, ranges)) for failing in asked]
+    found = [(failing, _newly_failing(session, plan, failing, computed)) for failing in asked]
     known = [_described(failing, rows) for failing, rows in found if rows is not None]
     if not known:
         return 0
@@ -101,7 +146,7 @@ def _described(failing: FailingRows, rows: DataFrame) -> DataFrame:
     places = {name: col(f) for (_, name), f in zip(failing.columns, rows.columns[1:], strict=True)}
     keys = [
         F.struct(
-            F.lit(table).alias("table"),
+            F.lit(table or None).cast("string").alias("table"),
             F.lit(name).alias("column"),
             col(shown).cast("string").alias("value"),
         )
@@ -121,11 +166,14 @@ def _described(failing: FailingRows, rows: DataFrame) -> DataFrame:
 
 @contextmanager
 def source_errors(
-    spark: SparkSession, name: str, plan: InsertPlan, ranges: Mapping[str, SourceRange]
+    spark: SparkSession,
+    name: str,
+    plan: InsertPlan,
+    computed: Computed,
 ) -> Iterator[None]:
     """Raise the errors of an INSERT with the way out of a script: GapError where versions of a source are gone,
-    BadRecordError for a row for which the query fails, TableError where that row is not known."""
-    changed = [source for source in ranges.values() if source.has_commits]
+    BadRecordError for a row or group for which the query fails, TableError where that is not known."""
+    changed = [source for source in computed.ranges.values() if source.has_commits]
     tables = " and ".join(str(source.table) for source in changed)
     first, last = (min((s.first for s in changed), default=0), max((s.last for s in changed), default=0))
     try:
@@ -137,7 +185,7 @@ def source_errors(
         raised = data_reason(error)  # also that of a window for a row without a time
         if raised is None:
             raise
-        row = _first_row(spark, plan, ranges)
+        row = _first_row(spark, plan, computed)
         if row is None:
             raise TableError(f"INSERT {name}: {raised}") from error
         raise BadRecordError(
@@ -147,16 +195,17 @@ def source_errors(
         ) from error
 
 
-def _first_row(spark: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]) -> str | None:
-    """The place and key of a row for which the query fails, and why; None where there is none with a key."""
+def _first_row(spark: SparkSession, plan: InsertPlan, computed: Computed) -> str | None:
+    """The place and key of a row or group for which the query fails, and why; None where there is none."""
     session = child_session(spark)
     for failing in plan.failing:
-        found = failing_rows(session, failing, ranges)
+        found = failing_rows(session, plan, failing, computed)
         row = found.head() if found is not None else None
         if row is not None:
             values = dict(zip(failing.columns, map(str, list(row)[1:]), strict=True))
             of = [_shown(plan, name, values) for name in failing.sources]
-            return f"{' and '.join(of)}: {row[REASON]}"
+            group = ", ".join(f"{name}: {value}" for (table, name), value in values.items() if not table)
+            return f"{' and '.join(of)}{f', group ({group})' if group else ''}: {row[REASON]}"
     return None
 
 

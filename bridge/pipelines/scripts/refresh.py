@@ -38,7 +38,7 @@ from bridge.sql.window_tables import AFTER, UNTIL
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Closing", "Method", "Refresh", "method_for", "refreshed"]
+__all__ = ["Closing", "Method", "Refresh", "method_for", "of_parts", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 
@@ -68,6 +68,8 @@ class Refresh:
     """Frames that the changes are made of more than once; to be unpersisted after the commit."""
     is_few: bool = False
     """Whether they may come into the driver, where each key is known to have one change, an upsert."""
+    parts: DataFrame | None = None
+    """The values of the parts that were computed; None if they were not computed in parts."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +166,10 @@ def refreshed(
         changes = differences(query_over(session, plan.kept_sql, views), before)
         return Refresh(changes, tuple(held), is_new and plan.has_one_row_a_key and may_be_few(views))
     parts = _held(_changed_parts(session, plan, ranges), held)
-    views = {
-        name: _of_parts(source.rows(session), parts, _columns(plan, name)) for name, source in ranges.items()
-    }
+    views = {name: of_parts(plan, name, source.rows(session), parts) for name, source in ranges.items()}
     own = {part.name: part.name for part in plan.parts}
     after = query_over(session, plan.kept_sql, views)
-    return Refresh(differences(after, _of_parts(before, parts, own)), tuple(held))
+    return Refresh(differences(after, _of_parts(before, parts, own)), tuple(held), parts=parts)
 
 
 def _rows_of(result: Table, method: Method, *, is_new: bool) -> DataFrame:
@@ -266,6 +266,11 @@ def _parts_of_joined_rows(
 
 def _rows(source: SourceRange, changes: DataFrame) -> DataFrame:
     return changes.select(*map(col, source.table.columns))
+
+
+def of_parts(plan: InsertPlan, source: str, rows: DataFrame, parts: DataFrame) -> DataFrame:
+    """Those `rows` of a source from which these parts of the result are computed."""
+    return _of_parts(rows, parts, _columns(plan, source))
 
 
 def _of_parts(rows: DataFrame, parts: DataFrame, columns: Mapping[str, str]) -> DataFrame:

@@ -34,7 +34,7 @@ from bridge.pipelines.ingest import run_state
 from bridge.pipelines.scripts.closing import ClosingWindows, close_windows
 from bridge.pipelines.scripts.double_keys import checked_upserts
 from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
-from bridge.pipelines.scripts.failing_rows import Quarantine, left_out, source_errors
+from bridge.pipelines.scripts.failing_rows import Computed, Quarantine, left_out, source_errors
 from bridge.pipelines.scripts.few_rows import planned_once
 from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
 from bridge.pipelines.scripts.source_tables import SourceRange, SourceTables
@@ -109,18 +109,22 @@ class Result:
                 f"INSERT {self.name}: rows of {self.table} were only ever appended, so they cannot be computed again "
                 "in place; remove that table, or write the rows to another one"
             )
-        with source_errors(self.table.spark, self.name, self.plan, ranges):
+        with source_errors(self.table.spark, self.name, self.plan, Computed(ranges)):
             closing = self._closing(sources, ranges, is_whole=not len(since))
-            if is_same and not (closing and closing.has_advanced):
-                self._keep_progress(sources)
-                return None
-            windows = closing.windows if closing is not None else None
+        if is_same and not (closing and closing.has_advanced):
+            self._keep_progress(sources)
+            return None
+        windows = closing.windows if closing is not None else None
+        computed = Computed(ranges, windows)
+        with source_errors(self.table.spark, self.name, self.plan, computed):
             is_new = self.progress is None
             refresh = refreshed(
                 self.table.spark, self.plan, self.table, ranges, method, windows, is_new=is_new
             )
             try:
-                bad = left_out(self.table.spark, self.plan, ranges, self._quarantine(is_whole=not len(since)))
+                computed = replace(computed, parts=refresh.parts)
+                quarantine = self._quarantine(is_whole=not len(since))
+                bad = left_out(self.table.spark, self.plan, computed, quarantine)
                 merged = self._commit(refresh, sources, closing)
             finally:
                 for frame in refresh.persisted:
