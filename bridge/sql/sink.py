@@ -240,7 +240,8 @@ def _cast(value: exp.Expr, given: DataType | None, target: _SinkColumn) -> exp.E
     and a value of a type that only Spark derives fails where it is none of the column's."""
     wanted = target.type
     name = wanted.name if isinstance(wanted, ScalarType) else ""
-    may_fail = name == "DECIMAL" or (name and given is None and name not in (*TEXT, *BYTES))
+    is_nested = not name and given is not None
+    may_fail = is_nested or name == "DECIMAL" or (name and given is None and name not in (*TEXT, *BYTES))
     # exp.cast() takes a CAST to another DECIMAL for the same one.
     to = exp.DataType.build(spelled(wanted) if may_fail else wanted.spark(), dialect="spark")
     made = exp.Cast(this=value, to=to)
