@@ -52,6 +52,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.python.daemon.module": "tests.python_daemon",
         },
     )
     yield session
