@@ -64,7 +64,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The embedded broker, on a free port."""
     from bridge.embedded.broker import Broker
 
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
+    # Else its controller writes to its log twice a second that nothing has happened.
+    with Broker(
+        tmp_path_factory.mktemp("broker"), settings={"metadata.max.idle.interval.ms": "0"}
+    ) as running:
         yield running
 
 

@@ -43,4 +43,4 @@ class _Tasks:
 
 if __name__ == "__main__":
     daemon.worker_main = _Tasks().run
-    daemon.manager()
+    daemon.manager()  # type: ignore[no-untyped-call]
