@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import itertools
 import os
 import re
@@ -149,6 +150,12 @@ def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
 
     with session_settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
         yield
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Free the garbage collector of half a million objects: what is imported and collected stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 SLOW = Path(__file__).parent / "slow_tests.txt"
