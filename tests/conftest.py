@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import itertools
 import os
 import re
@@ -52,6 +53,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.python.daemon.module": "tests.python_daemon",
         },
     )
     yield session
@@ -63,7 +65,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The embedded broker, on a free port."""
     from bridge.embedded.broker import Broker
 
-    with Broker(tmp_path_factory.mktemp("broker")) as running:
+    # Else its controller writes to its log twice a second that nothing has happened.
+    with Broker(
+        tmp_path_factory.mktemp("broker"), settings={"metadata.max.idle.interval.ms": "0"}
+    ) as running:
         yield running
 
 
@@ -145,6 +150,12 @@ def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
 
     with session_settings(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "5"}):
         yield
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Free the garbage collector of half a million objects: what is imported and collected stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 SLOW = Path(__file__).parent / "slow_tests.txt"

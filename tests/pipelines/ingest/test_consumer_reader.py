@@ -81,14 +81,15 @@ def drawn(seed: int, count: int) -> list[Record]:
     return records
 
 
-def test_consumers_read_what_spark_reads(make: Make) -> None:
-    """Of drawn changelogs, cut into drawn ranges."""
+@pytest.mark.parametrize("cuts", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_consumers_read_what_spark_reads(make: Make, cuts: int) -> None:
+    """Of a drawn changelog, cut into drawn ranges; where it is cut often, as a whole, too."""
     world = make(columns=COLUMNS)
     world.send(drawn(1, 400))
     state = admin.describe(world.definition().topic)
     draw = random.Random(2)
-    ranges = [(state.earliest, state.end)]
-    for _ in range(2):
+    ranges = [(state.earliest, state.end)] if cuts > 1 else []
+    for _ in range(cuts):
         cut = Offsets({name: draw.randrange(offset + 1) for name, offset in state.end.by_partition.items()})
         ranges += [(state.earliest, cut), (cut, state.end)]
     for start, end in ranges:

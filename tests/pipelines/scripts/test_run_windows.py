@@ -53,9 +53,11 @@ INSERT INTO totals SELECT region, COUNT(*) FROM views GROUP BY region;
 """
 
 
+@pytest.mark.parametrize("goes_on", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
-    make: Make, arm: Callable[[str, str], Path], spark: SparkSession
+    make: Make, arm: Callable[[str, str], Path], spark: SparkSession, goes_on: bool
 ) -> None:
+    """It goes on with a bounded run, another kill and what is left in the state, where windows close and drop, too."""
     script = make(REMOVING + COUNTED.replace("{idle}", "0 ms"))
     script.create("views", partitions=1)
     script.create("minutes")
@@ -78,6 +80,12 @@ def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
     )
     assert script.run().rounds == 1 and not script.reports
 
+    if not goes_on:
+        script.send("views", [view("01:30"), view("03:10", "b")])
+        script.run()
+        assert minutes(script) == [("02", "a", 1)]
+        assert warnings(script) == ["1 late rows dropped: their windows were closed"]
+        return
     unbounded = script.text
     script.text = unbounded.replace("'0 ms'", "'0 ms', 'scan.bounded.mode' = 'latest-offset'")
     assert script.text != unbounded
