@@ -20,6 +20,8 @@ ROUNDS ?= 100
 WHERE ?= local
 bench bench-full bench-sql: ROWS ?= 1000000
 SEED ?= 0
+# Tests start many processes, and each would compile all modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
