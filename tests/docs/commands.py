@@ -16,15 +16,17 @@ from tests.docs.pages import ROOT
 
 __all__ = ["COMMANDS", "OPTIONS", "check_bridge", "check_line"]
 
+_APP = typer.main.get_group(app)
 COMMANDS: dict[str, Any] = {
     f"{name} {sub}" if sub else name: command
-    for name, group in typer.main.get_group(app).commands.items()
+    for name, group in _APP.commands.items()
     for sub, command in getattr(group, "commands", {"": group}).items()
 }
 """Each command by its words: `verify`, `txn list`."""
 
 OPTIONS = {option for command in COMMANDS.values() for p in command.params for option in p.opts} | {"--help"}
 
+_OWN_OPTIONS = {option for p in _APP.params for option in p.opts}
 _TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 _SHELL = {"cd", "export", "source"}
 _JOB = re.compile(r"(local:///[\w/]+/)?jobs/\w+\.py")
@@ -43,6 +45,8 @@ def check_line(line: str) -> None:
         check_bridge(arguments)
     elif program.removeprefix(".venv/bin/") == "python":
         _check_python(arguments)
+    elif program.removeprefix(".venv/bin/") == "pytest":
+        _check_pytest(arguments)
     elif program == "make":
         targets = {word for word in arguments if "=" not in word}
         assert targets and targets <= _TARGETS, f"make has no target {targets - _TARGETS}"
@@ -61,6 +65,8 @@ def check_line(line: str) -> None:
 def check_bridge(arguments: list[str]) -> None:
     """Fail unless `bridge` takes these arguments. Nothing is run."""
     arguments = arguments[: arguments.index(">")] if ">" in arguments else arguments
+    if arguments and set(arguments) <= _OWN_OPTIONS:
+        return
     count = 2 if " ".join(arguments[:2]) in COMMANDS else 1
     verb, rest = " ".join(arguments[:count]), arguments[count:]
     assert verb in COMMANDS, f"bridge has no command `{verb}`"
@@ -77,3 +83,17 @@ def _check_python(arguments: list[str]) -> None:
         if isinstance(node, ast.ImportFrom):
             module = importlib.import_module(str(node.module))
             assert all(hasattr(module, alias.name) for alias in node.names), f"not in {node.module}: {text}"
+
+
+def _check_pytest(arguments: list[str]) -> None:
+    """Fail unless the file or folder is there, and `-k` names a test in it, `-m` a marker."""
+    path = ROOT / arguments[0]
+    assert path.exists(), f"{arguments[0]} is not in the repository"
+    given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
+    assert given.keys() <= {"-k", "-m"}, f"pytest {arguments} is not checked"
+    if word := given.get("-k"):
+        assert re.search(rf"^def test_\w*{word}", path.read_text("utf-8"), re.MULTILINE), word
+    if marker := given.get("-m"):
+        assert re.search(rf'^    "{marker}: ', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE), (
+            marker
+        )

@@ -95,8 +95,12 @@ class Page:
         return [[cell.strip().replace("\0", "|") for cell in line.split("|")] for line in lines]
 
 
-EVERY = [Page(ROOT / "README.md"), *(Page(path) for path in sorted(DOCS.glob("*.md")))]
-"""README.md and the pages in docs/, without the decisions."""
+EVERY = [
+    Page(ROOT / "README.md"),
+    Page(ROOT / "CONTRIBUTING.md"),
+    *(Page(path) for path in sorted(DOCS.glob("*.md"))),
+]
+"""README.md, CONTRIBUTING.md and the pages in docs/, without the decisions."""
 
 BY_HAND = [page for page in EVERY if not _WRITTEN_BY_PROGRAMS.fullmatch(page.path.stem)]
 """Pages that no program writes."""
