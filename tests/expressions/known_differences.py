@@ -1,4 +1,4 @@
-"""Where the bridge gives another value than Flink, for a reason; docs/sql.md shows them."""
+"""Where the bridge gives another value than Flink, for a reason; docs/sql-functions.md shows them."""
 
 from __future__ import annotations
 
