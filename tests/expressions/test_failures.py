@@ -48,7 +48,6 @@ def _is_known(expression: str, row: int) -> bool:
 def failing(request: pytest.FixtureRequest) -> Mapping[str, tuple[Vector, str, str]]:
     """Those with columns, or some of them, and some of those without."""
     seed = drawn_seed()
-    print(f"seed {seed}")
     draw = random.Random(seed)
     chosen = list(vectors())
     columns = [v for v in chosen if "c_" in v.expression]

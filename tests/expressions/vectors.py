@@ -93,8 +93,10 @@ _FOLDED = re.compile("TableException: Column|ArithmeticException: Division|Numbe
 
 
 def drawn_seed() -> int:
-    """A drawn seed; a fixed one in CI, so that a landing is no matter of luck."""
-    return 7 if os.environ.get("CI") else random.randrange(2**32)
+    """A drawn seed, which is printed; a fixed one in CI, so that a landing is no matter of luck."""
+    seed = 7 if os.environ.get("CI") else random.randrange(2**32)
+    print(f"seed {seed}")
+    return seed
 
 
 def vectors() -> Iterator[Vector]:

@@ -140,16 +140,11 @@ def _by_arrow(case: Case) -> list[Any]:
     decoder = arrow_decoder(case.spec)
     found: list[Any] = []
     for wanted in case.decoded:
-        if isinstance(decoder, str) or wanted.document is None:
-            found.append(None)
-            continue
-        try:
-            read = decoder.decode(pa.array([wanted.document], pa.binary()))
-        except NeedsFullDecode:
-            found.append(None)
-            continue
-        rows = structs(pa.chunked_array([read.combine_chunks().to_struct_array().combine_chunks()]))
-        found.append([["+I", tagged(row, case.row)] for row in rows])
+        read = None
+        if not isinstance(decoder, str) and wanted.document is not None:
+            with suppress(NeedsFullDecode):
+                read = decoder.decode(pa.array([wanted.document], pa.binary()))
+        found.append(read if read is None else [["+I", row] for row in _rows_of(read, case)])
     return found
 
 

@@ -20,7 +20,7 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 from tests.pipelines.scripts.oracle import computed
-from tests.pipelines.scripts.test_refresh_histories import TABLES, Sources, apply, drawn, result
+from tests.pipelines.scripts.test_refresh_histories import TABLES, Sources, apply, create, drawn, result
 
 _GROUPS = "FROM t GROUP BY h, g"
 _FAIL = "HAVING COUNT(v) = 0"
@@ -133,11 +133,7 @@ def played(
 ) -> None:
     draw = random.Random(seed)
     kept: Sources = {table: {} for table in TABLES}
-    for table, (columns, _) in TABLES.items():
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+    create(spark, lake)
     loaded = load_script(lake / "groups.sql", text=text(names, "quarantine"))
     before: dict[str, set[tuple[Any, ...]]] = {name: set() for name in names}
     stored: dict[str, set[tuple[int, tuple[str | None, ...], str]]] = {name: set() for name in names}
@@ -211,11 +207,7 @@ def test_in_every_way_of_a_refresh(spark: SparkSession, lake: Path, seed: int) -
 def test_a_run_stops_and_names_the_group_or_the_pair(
     spark: SparkSession, lake: Path, query: str, place: str
 ) -> None:
-    for table, (columns, _) in TABLES.items():
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+    create(spark, lake)
     spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES (7, 1, 'a', 4711), (9, 1, 'b', NULL)")
     spark.sql(f"INSERT INTO delta.`{lake}/u` VALUES (7, 2, 'a', 7), (9, 3, 'b', 0)")
     sink = (

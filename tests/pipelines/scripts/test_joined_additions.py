@@ -119,7 +119,6 @@ def test_what_is_merged(lake: Path) -> None:
 def test_some_histories(spark: SparkSession, lake: Path) -> None:
     """Of two drawn queries; those of all queries are played by the slow test."""
     seed = drawn_seed()
-    print(f"seed {seed}")
     names = random.Random(seed).sample(IN_DEFAULT_TESTS, 2)
     played(spark, lake, seed, {name: QUERIES[name] for name in names}, histories=20, batches=2, events=EVENTS)
 

@@ -105,6 +105,16 @@ IN_DEFAULT_TESTS = ("grouped", "wide", "joined_groups", "all_rows")
 Sources = dict[str, dict[tuple[int, int], tuple[Any, ...]]]
 
 
+def create(spark: SparkSession, lake: Path, events: Sequence[str] = ()) -> None:
+    """Create the sources as Delta tables with a change feed; `events` are more of them, with the columns of `t`."""
+    for table in (*TABLES, *events):
+        columns = TABLES.get(table, TABLES["t"])[0]
+        spark.sql(
+            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
+            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+
+
 def drawn(draw: random.Random, histories: int, keys: int, kept: Sources) -> dict[str, list[tuple[Any, ...]]]:
     """Draws changes of both tables and applies them to `kept`; the last value is whether the row is deleted."""
     changes: dict[str, list[tuple[Any, ...]]] = {}
@@ -194,12 +204,7 @@ def played(
     draw = random.Random(seed)
     kept: Sources = {table: {} for table in TABLES}
     added: dict[str, list[Any]] = {table: [] for table in events}
-    for table in (*TABLES, *events):
-        columns = TABLES.get(table, TABLES["t"])[0]
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+    create(spark, lake, events)
     loaded = load_script(script(lake, queries, events))
     for number in range(batches):
         apply(spark, lake, drawn(draw, histories, 4, kept))
@@ -219,7 +224,6 @@ def played(
 def test_two_hundred_histories(spark: SparkSession, lake: Path) -> None:
     """Of two drawn queries; those of all queries are played by the slow test."""
     seed = drawn_seed()
-    print(f"seed {seed}")
     names = random.Random(seed).sample(IN_DEFAULT_TESTS, 2)
     played(spark, lake, seed, {name: QUERIES[name] for name in names}, histories=200, batches=2)
 

@@ -23,7 +23,7 @@ from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import load_script
 from tests.pipelines.scripts.oracle import computed
 from tests.pipelines.scripts.scripts import ScriptRun
-from tests.pipelines.scripts.test_refresh_histories import TABLES, Sources, apply, drawn, result
+from tests.pipelines.scripts.test_refresh_histories import TABLES, Sources, apply, create, drawn, result
 
 WIDE = """
 SET 'bridge.state' = 'state';
@@ -49,11 +49,7 @@ LEFT JOIN (SELECT h, v, COUNT(*) AS n FROM t GROUP BY h, v) AS c ON c.h = k.h AN
 def played(spark: SparkSession, lake: Path, seed: int, histories: int, batches: int) -> None:
     """Plays drawn changes of the sources and compares the table after every batch; a rebuild finds no difference."""
     draw, kept = random.Random(seed), Sources({table: {} for table in TABLES})
-    for table, (columns, _) in TABLES.items():
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+    create(spark, lake)
     file = lake / "wide.sql"
     file.write_text(WIDE)
     loaded = load_script(file)

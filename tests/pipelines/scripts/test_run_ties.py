@@ -65,7 +65,6 @@ def test_rows_with_equal_times(
 ) -> None:
     """Of some drawn queries, or of all."""
     seed = drawn_seed()
-    print(f"seed {seed}")
     names = random.Random(seed).sample(sorted(_QUERIES), count)
     text = SOURCES + "".join(INSERTS[name] for name in names)
     script = ScriptRun(spark, broker, lake, unique("s"), text)
