@@ -50,11 +50,11 @@ cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of t
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
 
 faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what is left, add them to docs/reliability.md (WHERE=cluster: on a standalone cluster)
-	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) $(if $(RESTORE),--restore) \
+	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) \
 	  --ledger docs/reliability$(if $(filter cluster,$(WHERE)),-cluster).jsonl
 
 faults-short: $(READY) ## Ten lanes of other configurations each, scripts and jobs among them, each hit at least once, in minutes; draws a seed and prints it (SEED=7 repeats one; PLAIN=1 leaves scripts, jobs and users' writes out; LEDGER=1 adds the rounds to docs/reliability.md)
-	$(BIN)/python -m tests.faults --episodes 2 --lanes $(if $(PLAIN),6 --plain,5) --blows 1 --seed $(SEED) $(if $(RESTORE),--restore) \
+	$(BIN)/python -m tests.faults --episodes 2 --lanes $(if $(PLAIN),6 --plain,5) --blows 1 --seed $(SEED) \
 	  $(if $(LEDGER),--ledger docs/reliability.jsonl)
 
 soak: $(READY) ## Run ingest and publish for MINUTES=30 at 2,000 changes a second, drawn by SEED; fail if latency or memory grow

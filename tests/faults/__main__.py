@@ -56,7 +56,6 @@ def main() -> int:
         help="play this many sets of lanes instead, with each fault on all lanes of a set",
     )
     parser.add_argument("--where", choices=[LOCAL, CLUSTER], default=LOCAL, help="what the jobs run on")
-    parser.add_argument("--restore", action="store_true", help="users also run RESTORE")
     parser.add_argument(
         "--plain", action="store_true", help="no scripts, no jobs of Flink CDC, and users who change nothing"
     )
@@ -104,7 +103,6 @@ def _played(asked: argparse.Namespace, seed: int, folder: Path, play: Play) -> b
                 asked.blows,
                 all_of_them=all_of_them,
                 cluster=cluster,
-                restore=asked.restore,
                 plain=asked.plain,
             ):
                 _episode(there, folder / f"episode-{episode.number}", episode, seed, play)

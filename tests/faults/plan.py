@@ -60,7 +60,7 @@ kill executor   one of the two executors of a job
 kill node       a worker with all executors on it, of both jobs; another worker comes in its place
 """
 
-USERS = {"OPTIMIZE": 7, "UPDATE": 7, "WRITE": 7, "ADD COLUMN": 5}
+USERS = {"OPTIMIZE": 7, "UPDATE": 7, "WRITE": 7, "ADD COLUMN": 5, "RESTORE": 6}
 """The weights of what users do to the tables of a lane, out of a hundred.
 
 OPTIMIZE    rewrites files
@@ -89,7 +89,7 @@ class Blow:
     passes: int
     """How often the failpoint is passed before it fires."""
     user: str
-    """What a user does to a table meanwhile, one of USERS, RESTORE, or nothing."""
+    """What a user does to a table meanwhile, one of USERS, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -108,23 +108,22 @@ def plan(
     *,
     all_of_them: bool = False,
     cluster: bool = False,
-    restore: bool = False,
     plain: bool = False,
 ) -> Iterator[Episode]:
     """Yields episodes endlessly, the same for the same seed. `all_of_them`: no fault that hits a single lane, and a
-    user at each, as there are few. `cluster`: also the kinds that only a cluster has. `restore`: users also take the
-    table back. `plain`: no scripts, no jobs, and users who change nothing."""
+    user at each, as there are few. `cluster`: also the kinds that only a cluster has. `plain`: no scripts, no jobs, and
+    users who change nothing."""
     weights = {**KINDS, **(ON_CLUSTER if cluster else {})}
     if all_of_them:
         del weights["failpoint: raise"]
-    users = {**USERS, **({"RESTORE": 6} if restore else {}), "": 0 if all_of_them else 74}
+    users = {**USERS, "": 0 if all_of_them else 68}
     if plain:
         users = {"OPTIMIZE": 8, "UPDATE": 8, "": 84}
     draw, configurations, number = random.Random(seed), draw_lanes(seed, plain=plain), 0
     while True:
         number += 1
         chosen = tuple(islice(configurations, lanes))
-        yield Episode(number, chosen, tuple(_blow(draw, n, weights, users) for n in range(blows)))
+        yield Episode(number, chosen, tuple(_blow(draw, number + n, weights, users) for n in range(blows)))
 
 
 def _blow(draw: random.Random, number: int, weights: Mapping[str, int], users: Mapping[str, int]) -> Blow:
