@@ -163,7 +163,9 @@ class Bench:
         reports: list[BatchReport] = []
         judging: AbstractContextManager[object] = nullcontext()
         if plain:
-            judging = patch.object(batch, "survey", lambda d, changes: _surveyed(d, changes, self.suite))
+            judging = patch.object(
+                batch, "collect_batch_stats", lambda d, changes: _surveyed(d, changes, self.suite)
+            )
         with judging:
             done = ingest(self.spark, definition, listener=reports.append)
         assert (done.records_in, done.unexpected_rows) == (self.rows, 0), done
