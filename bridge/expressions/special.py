@@ -43,6 +43,8 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         return node, _case(node, type_of)
     if isinstance(node, exp.If):
         return _branch(node, type_of)
+    if isinstance(node, exp.Where):  # of FILTER
+        node.set("this", _boolean(node.this, type_of))
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):
