@@ -2,7 +2,7 @@
 
     tokens -> text (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
 
-A function that is none of Flink's is a user's, and left to Spark.
+A function that is neither Flink's nor Spark's is a user's, and left to Spark.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from sqlglot.errors import SqlglotError
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.dialect import parse_tree, respell
-from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC
-from bridge.ddl.operators import check
+from bridge.ddl.legal import check, resolve
+from bridge.ddl.part import Part
+from bridge.ddl.refused_parts import refuse_parts
+from bridge.ddl.stray_tokens import refuse_stray_tokens
+from bridge.ddl.tokens import Token
+from bridge.ddl.tree import Tree, translated
 from bridge.expressions.failures import note_text
 from bridge.expressions.refusal import Refusal
-from bridge.expressions.typed import adapt
 from bridge.schema import DataType
 
 __all__ = ["spark_text", "translate"]
@@ -31,32 +34,28 @@ def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, 
     DdlError if the expression cannot be parsed, uses another column, is not deterministic, or would have another
     meaning in Spark.
     """
-    prefix = f"computed column `{column}`: "
-    _refuse_non_deterministic(c, begin, end, prefix)
-    respelled = respell(c, begin, end, prefix)
-    what = f"{prefix}this expression"
+    stop = c.tokens[end - 1].end
+    part = Part(c.source, (*c.tokens[begin:end], Token("end", "", stop, stop)), column)
+    refuse_parts(part)
+    refuse_stray_tokens(part)
+    respelled = respell(c, begin, end, part.prefix)
+    what = f"{part.prefix}this expression"
     root = parse_tree(c, respelled, exp.Condition, what)
+    tree = Tree(root, part, respelled)
+    for node in list(root.walk()):
+        check(tree, node, aggregates=False, own_functions=True)
+        if isinstance(node, exp.Column):
+            try:
+                node.meta["type"] = resolve(node, types)
+            except Refusal as refusal:
+                raise tree.error(str(refusal), refusal.node or node) from None
+    note_text(root, qualified=False)
+    root = translated(root, tree.adapted)
     try:
-        root = _adapted(root, types)
         spark_text(root)
-        return root
-    except Refusal as refusal:
-        nodes = refusal.node.walk() if refusal.node else ()
-        at = min((n.meta["start"] for n in nodes if "start" in n.meta), default=0)
-        raise c.source.error(f"{prefix}{refusal}", respelled.origin(at)) from None
     except SqlglotError as error:
         raise c.source.error(f"{what} has no counterpart in Spark", respelled.origin(0)) from error
-
-
-def _refuse_non_deterministic(c: Cursor, begin: int, end: int, prefix: str) -> None:
-    for i in range(begin, end):
-        word, called = c.tokens[i].keyword, c.tokens[i + 1].keyword == "("
-        if word in CLOCKS or (called and word in NON_DETERMINISTIC):
-            c.fail(
-                f"{prefix}{word} is not deterministic, but a replayed record must result in the same row; remove the "
-                "column, or use the timestamp of the record (METADATA FROM 'timestamp')",
-                c.tokens[i],
-            )
+    return root
 
 
 def spark_text(root: exp.Expr) -> str:
@@ -70,16 +69,3 @@ def spark_text(root: exp.Expr) -> str:
             unsupported_level=ErrorLevel.RAISE,
         )
     )
-
-
-def _adapted(root: exp.Expr, types: Mapping[str, DataType]) -> exp.Expr:
-    for node in list(root.walk()):
-        check(node, types)
-    note_text(root, qualified=False)
-    # Children come before parents: the translation of a parent depends on the types of its adapted operands.
-    for node in reversed(list(root.walk(bfs=False))):
-        adapted = adapt(node)
-        if adapted is not node:
-            root = adapted if node is root else root
-            node.replace(adapted)
-    return root

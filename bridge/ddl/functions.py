@@ -1,8 +1,8 @@
-"""Names of functions that decide whether a query or a computed column is legal."""
+"""Names of functions whose result is another one when the same row is computed again."""
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "CLOCKS", "NON_DETERMINISTIC"]
+__all__ = ["CLOCKS", "NON_DETERMINISTIC"]
 
 # Not deterministic. CLOCKS are called without parentheses.
 CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
@@ -12,6 +12,3 @@ NON_DETERMINISTIC = CLOCKS | {
     *("CURRENT_DATABASE", "CURRENT_CATALOG", "CURRENT_SCHEMA", "CURRENT_USER", "SESSION_USER", "USER"),
     *("CURRENT_TIMEZONE", "MONOTONICALLY_INCREASING_ID", "SPARK_PARTITION_ID", "INPUT_FILE_NAME"),
 }
-AGGREGATES = frozenset(
-    {"AVG", "COLLECT", "COUNT", "FIRST_VALUE", "LAST_VALUE", "LISTAGG", "MAX", "MIN", "SUM"}
-)

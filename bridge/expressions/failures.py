@@ -169,8 +169,10 @@ def _within(node: exp.Expr, *, own: bool) -> exp.Expr | None:
         arm = (of(node.this), of(node.args["true"]), node.this)
         return _taken([arm], of(node.args.get("false")))
     if isinstance(node, (exp.And, exp.Or)):
-        decided = exp.Not(this=exp.paren(node.left.copy())) if isinstance(node, exp.And) else node.left
-        return _taken([(of(node.left), None, decided)], of(node.right))
+        *sides, last = _sides(node)
+        is_and = isinstance(node, exp.And)
+        known = [(of(s), None, exp.Not(this=exp.paren(s.copy())) if is_and else s) for s in sides]
+        return _taken(known, of(last))
     if isinstance(node, exp.Transform) and isinstance(node.expression, exp.Lambda):
         found = of(node.expression.this)
         items = exp.Transform(this=node.this.copy(), expression=node.expression.copy())
@@ -188,20 +190,35 @@ def _within(node: exp.Expr, *, own: bool) -> exp.Expr | None:
     return _first(of(child) for child in node.iter_expressions())
 
 
+def _sides(node: exp.And | exp.Or) -> list[exp.Expr]:
+    """All operands of `a AND b AND c`, which is parsed as `(a AND b) AND c`."""
+    sides: list[exp.Expr] = [node.right]
+    left: exp.Expr = node.left
+    while type(left) is type(node) and isinstance(left, (exp.And, exp.Or)):
+        sides.append(left.right)
+        left = left.left
+    return [left, *reversed(sides)]
+
+
 def _taken(
     arms: Sequence[tuple[exp.Expr | None, exp.Expr | None, exp.Expr]], default: exp.Expr | None
 ) -> exp.Expr | None:
     """The failure of the first test, or of the branch that it takes, and so on. `arms` are the failures of a test and
     of its branch, and the test."""
-    if default is None and all(test is None and branch is None for test, branch, _ in arms):
-        return None
-    found = exp.Case()
-    for test_fails, branch_fails, test in arms:
-        if test_fails is not None:
-            fails = exp.Not(this=exp.Is(this=exp.paren(test_fails.copy()), expression=exp.null()))
-            found = found.when(fails, test_fails.copy(), copy=False)
-        found = found.when(test.copy(), branch_fails or exp.null(), copy=False)
-    return found.else_(default, copy=False) if default is not None else found
+    found, branches = default, list[tuple[exp.Expr, exp.Expr | None]]()
+    for number, (test_fails, branch_fails, test) in reversed(list(enumerate(arms))):
+        branches.insert(0, (test, branch_fails))
+        if number and test_fails is None:
+            continue
+        # Each failure is there once: a chain of tests that had them twice would double with each test.
+        if found is not None or any(fails is not None for _, fails in branches):
+            case = exp.Case()
+            for of, fails in branches:
+                case = case.when(of.copy(), fails or exp.null(), copy=False)
+            found = case.else_(found, copy=False) if found is not None else case
+        found = _first([test_fails, found])
+        branches = []
+    return found
 
 
 def _first(failures: Iterable[exp.Expr | None]) -> exp.Expr | None:

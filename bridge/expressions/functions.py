@@ -14,7 +14,7 @@ from bridge.expressions import collections, json, numbers, texts, times
 from bridge.expressions.call import Call, Entries
 from bridge.expressions.numbers import modulo_type, rounded_type
 from bridge.expressions.refusal import Refusal
-from bridge.expressions.signatures import FUNCTIONS, UNSUPPORTED, Signature, signature_of, signatures_of
+from bridge.expressions.signatures import FUNCTIONS, Signature, signature_of, signatures_of
 from bridge.expressions.template import spark
 from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import NULL, comparable, fits, one_type, scalar
@@ -37,9 +37,7 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     """Returns a call of a scalar function in Spark, and its type. Raises Refusal for arguments that Flink refuses, and
     for what Spark does not have."""
     name = str(node.name).upper()
-    if name in UNSUPPORTED:
-        raise Refusal(f"the function {name} of Flink is not supported")
-    if name not in FUNCTIONS:
+    if name not in FUNCTIONS or isinstance(node.parent, exp.Dot):
         node.meta[_OWN] = True
         return node, None
     if name == "ROW":

@@ -20,10 +20,10 @@ _OF_SPARK = {"TIMESTAMP_NTZ": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_LTZ", "BINARY
 _VALUE, _IS_CUT = "__value", "is_cut"
 
 
-def cut(value: exp.Expr, type: DataType) -> exp.Expr:
+def cut(value: exp.Expr, type: DataType, *, down: bool = False) -> exp.Expr:
     """Returns `value`, which has the Spark type of `type`, with times cut to their digits; `value` itself where there
-    are none to cut. Null stays null."""
-    made = _cut(_VALUE, type, 1)
+    are none to cut. Null stays null. With `down` all digits are cut downwards, as Flink's formats write them."""
+    made = _cut(_VALUE, type, 1, down)
     if made == _VALUE:
         return value
     root: exp.Expr = parse_one(made, read="spark")
@@ -97,19 +97,19 @@ def loses_digits(given: DataType | None, wanted: DataType) -> bool:
     )
 
 
-def _cut(value: str, type: DataType, depth: int) -> str:
+def _cut(value: str, type: DataType, depth: int, down: bool) -> str:
     item = f"v{depth}"
     if isinstance(type, ArrayType):
-        made = _cut(item, type.element, depth + 1)
+        made = _cut(item, type.element, depth + 1, down)
         return value if made == item else f"TRANSFORM({value}, {item} -> {made})"
     if isinstance(type, MapType):
-        made = _cut(item, type.value, depth + 1)
+        made = _cut(item, type.value, depth + 1, down)
         value = value if made == item else f"TRANSFORM_VALUES({value}, (k{depth}, {item}) -> {made})"
-        made = _cut(f"k{depth}", type.key, depth + 1)
+        made = _cut(f"k{depth}", type.key, depth + 1, down)
         return value if made == f"k{depth}" else f"TRANSFORM_KEYS({value}, (k{depth}, {item}) -> {made})"
     if isinstance(type, RowType):
         parts = [f"{value}.{quote(f.name)}" for f in type.fields]
-        made_parts = [_cut(p, f.type, depth) for p, f in zip(parts, type.fields, strict=True)]
+        made_parts = [_cut(p, f.type, depth, down) for p, f in zip(parts, type.fields, strict=True)]
         if parts == made_parts:
             return value
         pairs = ", ".join(f"{_literal(f.name)}, {m}" for f, m in zip(type.fields, made_parts, strict=True))
@@ -118,7 +118,7 @@ def _cut(value: str, type: DataType, depth: int) -> str:
     if type.name not in TIMES or type.parameters[0] >= _MICROS:
         return value
     digits, instant = type.parameters[0], f"CAST({value} AS TIMESTAMP)"
-    if digits > _MILLIS:
+    if digits > _MILLIS or down:
         step, micros = 10 ** (_MICROS - digits), f"UNIX_MICROS({instant})"
         made = f"TIMESTAMP_MICROS({micros} - PMOD({micros}, {step}L))"
     else:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import TIMES, ArrayType, DataType, MapType, ScalarType
 
-__all__ = ["FUNCTIONS", "SIGNATURES", "UNSUPPORTED", "Signature", "signature_of", "signatures_of"]
+__all__ = ["FUNCTIONS", "SIGNATURES", "Signature", "signature_of", "signatures_of"]
 
 _TEXT = """
 UPPER(text) STRING
@@ -243,10 +243,6 @@ def _parsed(lines: str) -> tuple[Signature, ...]:
 
 SIGNATURES = _parsed(f"{_TEXT}{_NUMBERS}{_TIMES}{_VALUES}")
 _ALL = (*SIGNATURES, *_parsed(_WITH_KEYWORDS))
-UNSUPPORTED = frozenset(
-    "DECODE ENCODE INITCAP JSON_ARRAY JSON_OBJECT JSON_QUOTE JSON_STRING JSON_UNQUOTE PERCENTILE PRINTF TYPEOF".split()
-)
-"""Functions of Flink that Spark has with another meaning, or not."""
 FUNCTIONS = frozenset({"ROW", *(s.name for s in SIGNATURES)})
 """The names of all scalar functions that are called like functions."""
 

@@ -43,6 +43,8 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         return node, _case(node, type_of)
     if isinstance(node, exp.If):
         return _branch(node, type_of)
+    if isinstance(node, exp.Where):  # of FILTER
+        node.set("this", _boolean(node.this, type_of))
     if isinstance(node, exp.Extract):
         return extracted(node.name, node.expression, type_of(node.expression)), scalar("BIGINT")
     if isinstance(node, (exp.Floor, exp.Ceil)):
@@ -111,10 +113,10 @@ def _case(node: exp.Case, type_of: TypeOf) -> DataType | None:
 def _branch(node: exp.If, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
     """IF, or WHEN … THEN of a CASE. A simple CASE compares its operand with the values of WHEN."""
     if not isinstance(node.parent, exp.Case):
+        if node.args.get("false") is None:
+            raise Refusal("IF takes a condition and two values")
         node.set("this", _boolean(node.this, type_of))
-        return node, one_type(
-            [type_of(node.args[a]) for a in ("true", "false") if node.args.get(a) is not None]
-        )
+        return node, one_type([type_of(node.args[a]) for a in ("true", "false")])
     if node.parent.this is None:
         node.set("this", _boolean(node.this, type_of))
     return node, None

@@ -24,8 +24,6 @@ __all__ = ["ARITHMETIC", "adapt", "type_of"]
 
 _LEAST = {"2147483648": ScalarType("INT"), "9223372036854775808": ScalarType("BIGINT")}
 """The types of the smallest integers, whose digits alone would need a larger one."""
-_CALLS = (exp.Chr, exp.Decode, exp.Encode, exp.Initcap)
-"""Calls of functions for which sqlglot has nodes of their own."""
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 
 
@@ -79,8 +77,8 @@ def _adapted(node: exp.Expr) -> tuple[exp.Expr, DataType | None]:
         return (negative(node.this, type) if _is_number(type) else node), type
     if isinstance(node, ARITHMETIC):
         return _arithmetic(node)
-    if isinstance(node, _CALLS):
-        node = exp.Anonymous(this=node.key.upper(), expressions=node.expressions)
+    if isinstance(node, exp.Chr):
+        node = exp.Anonymous(this="CHR", expressions=node.expressions)
     if isinstance(node, exp.Anonymous):
         return called(node, [type_of(argument) for argument in node.expressions])
     return special(node, type_of)

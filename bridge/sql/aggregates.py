@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bridge.ddl.functions import AGGREGATES
+from bridge.expressions.names import AGGREGATES
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NUMERIC
 from bridge.schema import DataType, ScalarType
@@ -19,19 +19,6 @@ __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "
 
 _SUPPORTED = ("COUNT", "SUM", "MIN", "MAX", "AVG")
 _COMPARABLE = (*NUMERIC, "CHAR", "VARCHAR", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
-_ALL_AGGREGATES = AGGREGATES | {
-    *(
-        "STDDEV",
-        "STDDEV_POP",
-        "STDDEV_SAMP",
-        "VARIANCE",
-        "VAR_POP",
-        "VAR_SAMP",
-        "ARRAY_AGG",
-        "JSON_OBJECTAGG",
-    ),
-    *("JSON_ARRAYAGG", "PERCENTILE", "GROUPING", "GROUP_ID"),
-}
 
 
 @dataclass(frozen=True)
@@ -61,7 +48,7 @@ def aggregate_call(node: exp.Expr) -> Aggregate | None:
     """Returns the aggregate that `node` is, None for all other nodes and for a call inside of its FILTER."""
     inner = node.this if isinstance(node, exp.Filter) else node
     is_whole = not isinstance(node.parent, (exp.Filter, exp.Window)) or node.arg_key != "this"
-    if isinstance(inner, exp.Anonymous) and inner.name.upper() in _ALL_AGGREGATES and is_whole:
+    if isinstance(inner, exp.Anonymous) and inner.name.upper() in AGGREGATES and is_whole:
         return Aggregate(node, inner)
     return None
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bridge.ddl.cursor import Cursor, nearest
+from bridge.ddl.part import Part
 from bridge.ddl.statement import table_name
 from bridge.ddl.tokens import Token
-from bridge.sql.split import Part
 
 __all__ = ["Clauses", "clauses_of", "expanded", "without_proctime"]
 

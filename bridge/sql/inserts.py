@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from bridge.ddl.part import unsupported
 from bridge.ddl.tokens import Source
 from bridge.enums import BadRecords
 from bridge.expressions.precision import cuts
@@ -33,7 +34,6 @@ from bridge.sql.plan import (
 )
 from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
-from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.result_parts import result_accumulators, result_parts
 from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key

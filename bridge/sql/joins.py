@@ -8,10 +8,10 @@ from itertools import islice, pairwise
 
 from sqlglot import exp
 
+from bridge.ddl.part import unsupported
 from bridge.expressions.type_rules import compare_exactly
 from bridge.sql.distribution import Distribution, union_distribution
 from bridge.sql.expressions import resolve, translate
-from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Item, Scope
 from bridge.sql.terms import Key, Term, column_term

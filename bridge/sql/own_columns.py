@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bridge.ddl.part import unsupported
 from bridge.sql.connectors import Connector, Table
-from bridge.sql.refused_parts import unsupported
 from bridge.sql.statements import Insert
 
 __all__ = ["own_part"]

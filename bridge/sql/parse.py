@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from bridge.ddl.cursor import Cursor
+from bridge.ddl.part import Part
+from bridge.ddl.refused_parts import refuse_parts
 from bridge.ddl.statement import parse_create_table, table_name
+from bridge.ddl.stray_tokens import refuse_stray_tokens
 from bridge.ddl.tokens import Source, Token
 from bridge.sql.create_table import Clauses, clauses_of, expanded, without_proctime
-from bridge.sql.refused_parts import refuse_parts
-from bridge.sql.split import Part, split
+from bridge.sql.split import split
 from bridge.sql.statements import (
     CreateTable,
     CreateView,
@@ -22,7 +24,6 @@ from bridge.sql.statements import (
     SetOption,
     Statement,
 )
-from bridge.sql.stray_tokens import refuse_stray_tokens
 from bridge.sql.window_calls import replace_calls
 
 __all__ = ["LEGAL", "parse_script"]

@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from bridge.ddl.cursor import Cursor
+from bridge.ddl.part import Part
 from bridge.ddl.tokens import Source, Token, tokenize
 
-__all__ = ["Part", "split"]
-
-
-@dataclass(frozen=True)
-class Part:
-    """The tokens of one statement without its `;`; the last one has the kind `end`.
-
-    Offsets of tokens are those of the script, so errors about a part name lines of the script.
-    """
-
-    source: Source
-    tokens: tuple[Token, ...]
-
-    def cursor(self) -> Cursor:
-        """Returns a cursor at the first token."""
-        return Cursor(self.source, self.tokens)
-
-    def without(self, count: int) -> Part:
-        """Returns the part after its first `count` tokens."""
-        return Part(self.source, self.tokens[count:])
+__all__ = ["split"]
 
 
 def split(source: Source) -> Iterator[Part]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bridge.ddl import Ddl
+from bridge.ddl.part import Part
 from bridge.ddl.tokens import Source, Token
-from bridge.sql.split import Part
 
 __all__ = [
     "CreateTable",

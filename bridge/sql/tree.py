@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 from sqlglot import exp
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.dialect import Respelled, parse_tree, respell
-from bridge.ddl.tokens import Source
-from bridge.errors import DdlError, UnsupportedError
-from bridge.sql.refused_parts import unsupported
+from bridge.ddl.tree import Tree
 from bridge.sql.statements import Name, QueryText, WindowCall
 
 __all__ = [
@@ -29,15 +26,12 @@ Substitute = Callable[[str, int], str]
 """Returns a string of the script with its references (`${env:X}`) substituted; called with its offset."""
 
 
-class QueryTree:
+class QueryTree(Tree):
     """The tree of one query, and the places of its nodes in the script."""
 
     def __init__(self, root: exp.Expr, query: QueryText, respelled: Respelled) -> None:
-        self.root, self._query, self._respelled = root, query, respelled
-
-    @property
-    def source(self) -> Source:
-        return self._query.part.source
+        super().__init__(root, query.part, respelled)
+        self._query = query
 
     def window(self, table: exp.Table) -> WindowCall | None:
         """Returns the window table function for which a table in FROM stands."""
@@ -45,33 +39,13 @@ class QueryTree:
 
     def start(self, node: exp.Expr) -> int:
         """Returns the offset in the script at which `node` starts; for a query, that of its SELECT."""
-        starts = [int(n.meta["start"]) for n in node.walk() if "start" in n.meta]
-        if not starts:
-            parent = node.parent
-            return self.start(parent) if parent is not None else self._query.start
-        at = self._respelled.origin(min(starts))
+        at = super().start(node)
         if isinstance(node, exp.Query):
             selects = [
                 t.start for t in self._query.tokens if t.start <= at and t.keyword in ("SELECT", "VALUES")
             ]
             at = max(selects, default=at)
         return at
-
-    def called(self, node: exp.Expr) -> Name | None:
-        """Returns the word before the parenthesis in which `node` has its arguments, with its place."""
-        at = self.start(node)
-        tokens = self._query.part.tokens
-        calls = [t for t, after in pairwise(tokens) if after.keyword == "(" and t.kind == "word"]
-        before = [t for t in calls if t.start <= at]
-        return Name(before[-1].text.upper(), before[-1].start) if before else None
-
-    def error(self, message: str, node: exp.Expr) -> DdlError:
-        """Returns a DdlError at the start of `node`."""
-        return self.source.error(message, self.start(node))
-
-    def unsupported(self, what: str, way_out: str, node: exp.Expr) -> UnsupportedError:
-        """Returns an UnsupportedError at the start of `node`; `what` names the part of the query."""
-        return unsupported(self.source, what, way_out, self.start(node))
 
     def name(self, table: exp.Table) -> Name:
         """Returns the dotted name of a table in FROM."""

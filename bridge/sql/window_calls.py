@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.intervals import parse_interval
+from bridge.ddl.part import Part
 from bridge.ddl.statement import table_name
 from bridge.ddl.tokens import Source, Token
-from bridge.sql.split import Part
 from bridge.sql.statements import Name, WindowCall, WindowFunction
 
 __all__ = ["replace_calls"]

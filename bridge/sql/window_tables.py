@@ -12,8 +12,8 @@ from dataclasses import replace
 from sqlglot import exp, parse_one
 
 from bridge.ddl.dialect import Flink
+from bridge.ddl.part import unsupported
 from bridge.schema import DataType, ScalarType
-from bridge.sql.refused_parts import unsupported
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import WindowCall, WindowFunction
 from bridge.sql.terms import Key, column_term

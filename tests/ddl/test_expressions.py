@@ -107,8 +107,8 @@ def test_non_deterministic_functions_are_refused(expression: str) -> None:
     error = refusal(*COLUMNS, f"c AS COALESCE(l, {expression})")
     word = expression.partition("(")[0].strip().upper()
     assert error.message == (
-        f"computed column `c`: {word} is not deterministic, but a replayed record must result in the same row; remove "
-        "the column, or use the timestamp of the record (METADATA FROM 'timestamp')"
+        f"computed column `c`: {word} is not deterministic, but a row that is computed again must be the same; use a "
+        "column of the source, such as the time of the record (METADATA FROM 'timestamp')"
     )
     assert place(error) == (LINE, 18)
 
@@ -134,14 +134,105 @@ def test_a_column_may_be_named_like_such_a_function() -> None:
         ("a.f", 8, "`a` is not a ROW and has no field `f`"),
         ("t.a", 6, "there is no physical or metadata column `t`"),
         ("a b", 8, "this expression cannot be parsed at 'b'; quote names that are keywords with `...`"),
-        ("a +", 8, "this expression cannot be parsed at '+'"),
+        ("a +", 8, "unexpected '+'; remove it, or quote names that are keywords with `...`"),
         ("a AS b", 8, "this expression cannot be parsed at 'AS'"),
         ("SELECT 1", 6, "this expression cannot be parsed at 'SELECT'"),
-        ("(SELECT 1)", 14, "only columns, constants, operators and scalar functions are supported"),
-        ("EXISTS (SELECT 1)", 21, "only columns, constants, operators and scalar functions are supported"),
-        ("?", 6, "only columns, constants, operators and scalar functions are supported"),
-        ("COUNT(*)", 6, "COUNT is an aggregate function; a computed column is computed from one row"),
-        ("1 + sum(a)", 10, "SUM is an aggregate function; a computed column is computed from one row"),
+        ("(SELECT 1)", 14, "a subquery in an expression is not supported in this version: write a join"),
+        ("EXISTS (SELECT 1)", 6, "a subquery in an expression (EXISTS) is not supported in this version"),
+        ("?", 6, "unexpected '?'; remove it"),
+        (
+            "COUNT(*)",
+            6,
+            "COUNT is an aggregate function, which is not legal here; call it in the SELECT or HAVING of a",
+        ),
+        ("1 + sum(a)", 10, "SUM is an aggregate function, which is not legal here"),
+        ("ARRAY_AGG(a)", 6, "ARRAY_AGG is an aggregate function, which is not legal here"),
+        (
+            "LISTAGG(s)",
+            6,
+            "the function LISTAGG is not supported in this version: write it with other functions",
+        ),
+        ("GROUPING(a)", 6, "GROUPING is an aggregate function, which is not legal here"),
+        (
+            "RANK()",
+            6,
+            "RANK requires OVER (PARTITION BY ... ORDER BY ...); the supported one is ROW_NUMBER() in a",
+        ),
+        (
+            "LAG(a)",
+            6,
+            "LAG requires OVER (PARTITION BY ... ORDER BY ...); the supported one is ROW_NUMBER() in a",
+        ),
+        (
+            "RANK() OVER (ORDER BY a)",
+            6,
+            "an OVER window (RANK) is not supported in this version: the supported one",
+        ),
+        (
+            "TUMBLE_START(ts, INTERVAL '1' HOUR)",
+            6,
+            "the window TUMBLE_START outside of FROM is not supported",
+        ),
+        (
+            "EXPLODE(arr)",
+            6,
+            "EXPLODE, which gives several rows, is not supported in this version: expand the rows",
+        ),
+        (
+            "WINDOW(ts, '1 day')",
+            6,
+            "the function WINDOW is not supported in this version: use functions that Flink "
+            "and Spark share; a function of your own needs another name",
+        ),
+        (
+            "SIZE(arr)",
+            6,
+            "the function SIZE is not supported in this version: use functions that Flink and Spark",
+        ),
+        ("UCASE(s)", 6, "the function UCASE is not supported in this version: "),
+        (
+            "JSON_OBJECT('k' VALUE a)",
+            6,
+            "the function JSON_OBJECT is not supported in this version: write it with",
+        ),
+        (
+            "CONVERT(a, STRING)",
+            6,
+            "the function CONVERT is not supported in this version: write CAST or TRY_CAST",
+        ),
+        ("s IS JSON", 8, "IS JSON is not supported in this version: write JSON_EXISTS(text, path)"),
+        ("s SIMILAR TO 'a%'", 8, "SIMILAR TO is not supported in this version: write REGEXP(text, pattern)"),
+        (
+            "s ILIKE 'a'",
+            6,
+            "ILIKE in an expression is not supported in this version: write it with other functions",
+        ),
+        (
+            "s GLOB 'a'",
+            6,
+            "GLOB in an expression is not supported in this version: write it with other functions",
+        ),
+        (
+            "s COLLATE utf8",
+            6,
+            "COLLATE in an expression is not supported in this version: write it with other",
+        ),
+        (
+            "l AT TIME ZONE 'UTC'",
+            8,
+            "AT TIME ZONE is not supported in this version: write CONVERT_TZ(text, zone,",
+        ),
+        (
+            "UPPER(s RLIKE 'a')",
+            12,
+            "REGEXPLIKE in an expression is not supported in this version: write it with",
+        ),
+        ("a ^ 1", 8, "unexpected '^'; remove it"),
+        ("!(a = 1)", 6, "unexpected '!'; remove it"),
+        ("s IS OF (INT)", 6, "IS takes NULL, TRUE, FALSE and UNKNOWN, with or without NOT"),
+        ("UPPER(DISTINCT s)", 21, "DISTINCT is legal with an aggregate function only; remove it"),
+        ("UPPER(*)", 12, "* is legal with an aggregate function only; remove it"),
+        ("UPPER(s) FILTER (WHERE ok)", 6, "FILTER is legal with an aggregate function only; remove it"),
         ("f(a) / 2", 6, "the types of the operands of this division are not known"),
         ("CAST(s AS BINARY(3))", 16, "a cast to BYTES of a length is not supported; cast to BYTES"),
         ("TIME '10:00:00'", 6, "Delta does not support TIME; compare strings"),

@@ -188,6 +188,13 @@ def test_a_lambda_hides_no_column(spark: SparkSession, expression: str, value: o
     assert rows.selectExpr(f"{failure_text(expression, columns)[0]} AS x").collect()[0][0] == value
 
 
+@pytest.mark.parametrize(("sign", "more"), [("AND", "1"), ("OR", "1"), ("AND", "COALESCE(1, 2)")])
+def test_each_failure_of_a_chain_of_conditions_is_told_once(sign: str, more: str) -> None:
+    text = failure_text(f" {sign} ".join(f"{more} / x = {n}" for n in range(12)), "x INT")[1]
+    assert text is not None
+    assert text.count("division by zero") == 12
+
+
 def test_a_long_expression_is_shown_in_part() -> None:
     name = "x" * 150
     text = failure_text(f"1 / {name}", f"{name} INT")[1]

@@ -44,6 +44,8 @@ def test_calls(call: str, type: str, spark: str) -> None:
     ("call", "message"),
     [
         ("SUM(region)", "16: SUM does not take STRING"),
+        ("COUNT(*) FILTER (WHERE page)", "39: a condition is BOOLEAN, and this is INT"),
+        ("UPPER(region) FILTER (WHERE ok)", "16: FILTER is legal with an aggregate function only; remove it"),
         ("AVG(ts)", "16: AVG does not take TIMESTAMP(3)"),
         ("MAX(tags)", "16: MAX does not take MAP<STRING, INT>"),
         ("SUM(*)", "16: only COUNT(*) takes *; name a column for SUM"),

@@ -103,7 +103,8 @@ NO_WINDOW = (
          "BY region) "
          "WHERE rn = 1", "40: GROUP BY or DISTINCT beside ROW_NUMBER is not supported in this version: group in a "
          "subquery, and rank its rows"),
-        ("SELECT region, ROW_NUMBER() FROM views", "16: ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...)"),
+        ("SELECT region, ROW_NUMBER() FROM views", "16: ROW_NUMBER requires OVER (PARTITION BY ... ORDER BY ...); the "
+         "supported one is ROW_NUMBER() in a subquery whose rows are filtered by it: WHERE rn <= n"),
     ],
 )  # fmt: skip
 def test_refused(query: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Refuses parts of queries that Flink supports and this version does not, before a query is parsed.
+"""Refuses parts of queries and expressions that Flink supports and this version does not, before they are parsed.
 
 sqlglot does not parse all of them, and some it would parse as something else.
 """
@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC
-from bridge.ddl.tokens import Source, Token
-from bridge.errors import UnsupportedError
-from bridge.sql.split import Part
+from bridge.ddl.part import Part
+from bridge.ddl.tokens import Token
 
-__all__ = ["refuse_parts", "unsupported"]
+__all__ = ["refuse_parts"]
 
 _WINDOWS = (
     "group by window_start and window_end of a window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), "
     "INTERVAL '10' MINUTES))"
+)
+_OF_WINDOWS = tuple(
+    f"{window}_{bound}"
+    for window in ("TUMBLE", "HOP", "SESSION")
+    for bound in ("START", "END", "ROWTIME", "PROCTIME")
 )
 _SESSION = "its windows have no fixed bounds; use TUMBLE, HOP or CUMULATE"
 _LIMIT = "a result that is kept up to date has no limit; use ROW_NUMBER() OVER (...) <= n"
@@ -30,7 +34,7 @@ _PARTS: tuple[tuple[str, str, str], ...] = (
     ("SESSION (", "the window SESSION", _SESSION),
     *(
         (f"{name} (", f"the window {name} outside of FROM", _WINDOWS)
-        for name in ("TUMBLE", "HOP", "CUMULATE")
+        for name in ("TUMBLE", "HOP", "CUMULATE", *_OF_WINDOWS)
     ),
     ("TABLE (", "a table function", "expand or compute the rows before they come into the topic"),
     ("LATERAL", "LATERAL", "write a join with an equality"),
@@ -53,45 +57,46 @@ _PARTS: tuple[tuple[str, str, str], ...] = (
     ("FETCH FIRST", "FETCH FIRST", _LIMIT),
     ("FETCH NEXT", "FETCH NEXT", _LIMIT),
     ("LIMIT .", "LIMIT", _LIMIT),
-    ("BETWEEN SYMMETRIC", "BETWEEN SYMMETRIC", "write the smaller bound first, without SYMMETRIC"),
     (
         "ON CONFLICT DO",
         "ON CONFLICT",
         "the PRIMARY KEY of the sink is the key of the query; keep one row of each with ROW_NUMBER() OVER (...) = 1",
     ),
     ("SIMILAR TO", "SIMILAR TO", "write REGEXP(text, pattern)"),
+    ("IS JSON", "IS JSON", "write JSON_EXISTS(text, path)"),
+    ("IS NOT JSON", "IS JSON", "write NOT JSON_EXISTS(text, path)"),
+    ("AT TIME ZONE", "AT TIME ZONE", "write CONVERT_TZ(text, zone, zone)"),
+    *(
+        (f"{name} (", f"the function {name}", "write CAST or TRY_CAST")
+        for name in ("CONVERT", "TRY_CONVERT", "SAFE_CAST")
+    ),
 )
 
 
-def unsupported(source: Source, what: str, way_out: str, offset: int) -> UnsupportedError:
-    """Returns an UnsupportedError whose message starts with the position of `offset` in the script."""
-    text = source.error(f"{what} is not supported in this version: {way_out}", offset)
-    return UnsupportedError(str(text), what)
-
-
 def refuse_parts(part: Part) -> None:
-    """Raises UnsupportedError with line and column for the first part of a query that is not supported, and DdlError
-    for functions whose result is another one when the same rows are computed again."""
+    """Raises an error with line and column for the first part that is not supported, and DdlError for functions whose
+    result is another one when the same rows are computed again."""
     tokens = part.tokens
     for at, token in enumerate(tokens):
         if token.kind == "word" and not _is_field(tokens, at):
             _refuse_at(part, at)
         elif token.keyword == "{" and at and tokens[at - 1].text.endswith("$"):
-            raise part.source.error(
+            raise part.error(
                 "${...} is replaced in the values of WITH and SET and in strings only, not in the text of a query",
                 tokens[at - 1].start,
             )
 
 
 def _refuse_at(part: Part, at: int) -> None:
-    tokens, source = part.tokens, part.source
+    tokens = part.tokens
     for words, what, way_out in _PARTS:
         if _starts(tokens, at, words):
-            raise unsupported(source, what, way_out, tokens[at].start)
+            raise part.unsupported(what, way_out, tokens[at].start)
     word, called = tokens[at].keyword, tokens[at + 1].keyword == "("
     if word in CLOCKS or (called and word in NON_DETERMINISTIC):
-        raise source.error(
-            f"{word} is not deterministic, but a row that is computed again must be the same; use a column of a source",
+        raise part.error(
+            f"{word} is not deterministic, but a row that is computed again must be the same; use a column of the "
+            "source, such as the time of the record (METADATA FROM 'timestamp')",
             tokens[at].start,
         )
 

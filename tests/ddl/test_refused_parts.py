@@ -39,6 +39,8 @@ SESSION = "its windows have no fixed bounds; use TUMBLE, HOP or CUMULATE"
         ("views WHERE EXISTS (SELECT 1 FROM users)", 30, "a subquery in an expression (EXISTS)", "write a join"),
         ("views LIMIT 5", 24, "LIMIT", LIMIT),
         ("views FETCH FIRST 5 ROWS ONLY", 24, "FETCH FIRST", LIMIT),
+        ("views ON CONFLICT DO NOTHING", 24, "ON CONFLICT", "the PRIMARY KEY of the sink is the key of the query; "
+         "keep one row of each with ROW_NUMBER() OVER (...) = 1"),
         ("views WHERE region SIMILAR TO 'x'", 37, "SIMILAR TO", "write REGEXP(text, pattern)"),
     ],
 )  # fmt: skip
@@ -53,8 +55,7 @@ def test_refused(rest: str, column: int, what: str, way_out: str) -> None:
 def test_functions_that_are_not_deterministic(call: str) -> None:
     assert refusal(f"SELECT region, {call} FROM views") == (
         f"t.sql:6:16: {call.removesuffix('()')} is not deterministic, but a row that is computed again must be "
-        f"the same; "
-        "use a column of a source"
+        "the same; use a column of the source, such as the time of the record (METADATA FROM 'timestamp')"
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from bridge.ddl.part import Part
 from bridge.ddl.tokens import Token
 from bridge.errors import DdlError
-from bridge.sql.split import Part
 
 __all__ = ["refuse_stray_tokens"]
 
@@ -14,6 +14,8 @@ _SYMBOLS = frozenset("( ) [ ] , . * + - / % = < > ! |".split())
 _CLAUSES = frozenset(
     "SELECT FROM WHERE GROUP BY HAVING UNION ON AND OR WITH VALUES JOIN WHEN THEN ELSE CASE AS OVER USING".split()
 )
+_NESTED = frozenset({"ARRAY", "MAP", "ROW"})
+"""Types whose parts are in `<...>`."""
 _CLOSERS = frozenset(
     (")", "]", ",", "FROM", "WHERE", "GROUP", "HAVING", "UNION", "JOIN", "ON", "USING", "ORDER", "")
 )
@@ -21,10 +23,14 @@ _CLOSERS = frozenset(
 
 
 def refuse_stray_tokens(part: Part) -> None:
-    """Raises DdlError at the first token of a query that cannot stand between its neighbours."""
-    before = Token("end", "", 0, 0)
+    """Raises DdlError at the first token of a query or expression that cannot stand between its neighbours."""
+    before, opened = Token("end", "", 0, 0), 0
     for token, after in pairwise(part.tokens):
-        if not _is_legal(before, token, after):
+        if token.keyword == "<" and before.keyword in _NESTED:
+            opened += 1
+        elif token.keyword == ">" and opened:
+            opened -= 1
+        elif not _is_legal(before, token, after):
             raise _unexpected(part, token)
         before = token
     _refuse_case_without_then(part)
@@ -34,9 +40,7 @@ def refuse_stray_tokens(part: Part) -> None:
 def _refuse_case_without_then(part: Part) -> None:
     whens = [t for t in part.tokens if t.keyword == "WHEN"]
     if len(whens) != sum(t.keyword == "THEN" for t in part.tokens):
-        raise part.source.error(
-            "each WHEN of CASE has one THEN", whens[0].start if whens else part.tokens[0].start
-        )
+        raise part.error("each WHEN of CASE has one THEN", whens[0].start if whens else part.tokens[0].start)
 
 
 def _refuse_star_of_a_table(part: Part) -> None:
@@ -61,6 +65,8 @@ def _is_legal(before: Token, token: Token, after: Token) -> bool:
         return not _starts(before) and not _ends(after, "SELECT", "WITH")
     if word == ",":
         return not _starts(before) and before.keyword not in ("DISTINCT", "ALL") and not _ends(after)
+    if word in ("AND", "OR"):
+        return not _starts(before)
     if word == "(" and before.keyword == "FILTER":
         return after.keyword == "WHERE"
     if word in ("+", "-", "/", "%", "=", "<", ">"):
@@ -85,6 +91,6 @@ def _ends(token: Token, *more: str) -> bool:
 
 
 def _unexpected(part: Part, token: Token) -> DdlError:
-    return part.source.error(
+    return part.error(
         f"unexpected {token}; remove it, or quote names that are keywords with `...`", token.start
     )
