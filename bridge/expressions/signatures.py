@@ -80,7 +80,7 @@ SIGN(number) =1
 MOD(exact exact) %
 ROUND(number [digits]) round
 TRUNCATE(number [digits]) round
-CEILING(number) =1
+CEILING(number) whole
 SQRT(real) DOUBLE
 EXP(real) DOUBLE
 LN(real) DOUBLE
@@ -247,7 +247,7 @@ UNSUPPORTED = frozenset(
     "DECODE ENCODE INITCAP JSON_ARRAY JSON_OBJECT JSON_QUOTE JSON_STRING JSON_UNQUOTE PERCENTILE PRINTF TYPEOF".split()
 )
 """Functions of Flink that Spark has with another meaning, or not."""
-FUNCTIONS = frozenset({"ROW", *(s.name for s in SIGNATURES)})
+FUNCTIONS = frozenset({"MAP", "ROW", *(s.name for s in SIGNATURES)})
 """The names of all scalar functions that are called like functions."""
 
 

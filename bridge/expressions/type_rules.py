@@ -103,7 +103,7 @@ def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) ->
         scale = max(s1, s2)
         return _bounded(max(p1 - s1, p2 - s2) + scale + 1, scale)
     if isinstance(node, exp.Mul):
-        return _bounded(p1 + p2, s1 + s2)
+        return _bounded(p1 + p2 + 1, s1 + s2)
     if isinstance(node, exp.Div):
         scale = max(6, s1 + p2 + 1)
         return _bounded(p1 - s1 + s2 + scale, scale)

@@ -20,7 +20,7 @@ from tests.expressions.vectors import given as values_given
 _DRAWN = 120
 _PARTS = 8
 """Of the slow test: each has the time-out of a test, which all at once need on a busy machine."""
-_CALL = re.compile(r"\b([A-Z][A-Z0-9_]*)\(")
+_CALL = re.compile(r"\b([A-Z][A-Z0-9_]*)[(\[]")
 _UNORDERED = re.compile("MAP_(KEYS|VALUES|ENTRIES)")
 
 
