@@ -2,11 +2,11 @@
 
     python -m benchmarks.flink_vectors [--seed N] [--only expressions|formats] [--new]
 
-Takes some minutes; with `--new` only those expressions are asked that the file lacks. Each file begins with the version
-of Flink. In that of expressions each line after it is an expression with its type and its values by row, an error in
-place of a value, or the reason for which Flink refuses it. In that of formats, a line with a format, its options and its
-columns is followed by a line for each document that it was given, with the rows that Flink reads, and for each row, with
-the document that Flink writes.
+Takes some minutes; with `--new` only those expressions are asked that the file lacks. Each file begins with the
+version of Flink. In that of expressions each line after it is an expression with its type and its values by row, an
+error in place of a value, or the reason for which Flink refuses it. In that of formats, a line with a format, its
+options and its columns is followed by a line for each document that it was given, with the rows that Flink reads, and
+for each row, with the document that Flink writes.
 """
 
 from __future__ import annotations

@@ -316,6 +316,12 @@ def templates() -> Iterator[str]:
         "MAP[{text}, {d}, {text2}, 1]['l']",
         "MAP[{text2}, ARRAY[{i}, 1]]",
     )
+    yield from (
+        "OVERLAY({text} PLACING {text2} FROM 2 FOR 2147483647)",
+        "SPLIT_INDEX({text}, {part}, 2147483647)",
+    )
+    yield from ("ARRAY_SLICE({texts}, 2147483647, 2147483647)", "ARRAY_SLICE({texts}, 1, 2147483647)")
+    yield from ("SUBSTRING({text}, 2, 2147483647)", "LEFT({text}, 2147483647)", "RIGHT({text}, 2147483647)")
     yield from ("CARDINALITY(MAP[{i}, {text}, {i2}, {text2}])", "MAP[{i}, {m}, {l}, {i2}]")
     yield from ("CAST({m} * {m2} AS STRING)", "1 / ({m} * {m})", "CEILING({m}) / {m}", "{m} * {i} / {m2}")
     yield from ("TO_TIMESTAMP_LTZ({seconds})", "TO_TIMESTAMP_LTZ({time_text})")

@@ -48,7 +48,7 @@ _FORMS: Mapping[str, Sequence[str]] = {
     "STRING": (
         *("({STRING} || {STRING})", "TRIM({STRING})", "SUBSTRING({STRING} FROM {INT} FOR {INT})"),
         *(f"CAST({{{type}}} AS STRING)" for type in _ANY),
-        *("{ARRAY}[1]", "{MAP}['a']", "MAP[{STRING}, {STRING}]['l']"),
+        *("{ARRAY}[1]", "{MAP}['a']", "MAP['l', {STRING}, 'a', {STRING}]['l']"),
     ),
     "INT": (
         *(

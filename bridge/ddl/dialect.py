@@ -75,8 +75,8 @@ def respell(c: Cursor, begin: int, end: int, prefix: str = "") -> Respelled:
             spelling = f"AS {_cast_type(c, prefix)}"
         elif token.keyword in _JSON_CLAUSES and calls[-1] in _JSON_CALLS:
             c.fail(
-                f"{prefix}{calls[-1][:-1]} takes a text and a path, and no {token.keyword}; write CAST(JSON_VALUE(…) AS "
-                "type) for RETURNING and COALESCE(JSON_VALUE(…), 'x') for DEFAULT",
+                f"{prefix}{calls[-1][:-1]} takes a text and a path, and not {token.keyword}; CAST its result in place "
+                "of RETURNING, and write COALESCE(…, 'x') in place of DEFAULT",
                 token,
             )
         elif token.keyword == "TIMESTAMP" and c.token.kind == "string":

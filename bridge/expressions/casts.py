@@ -28,6 +28,7 @@ NO_NUMBER, IS_NO_NUMBER = "NaN or infinity", "ISNAN(@0) OR ABS(@0) = DOUBLE('Inf
 _NO_VALUE = "a value that is no {}"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\d{1,4}(?:-\d{1,2}(?:-\d{1,2})?)?"
+_ONE_SIGN = "IF(@0 RLIKE '^ *[!-*,/:-~] *$', CAST(0 AS {type}), NULL)"
 _WHOLE_DAY = r"^ *\d{4}-\d{1,2}-\d{1,2}(?: |$)"
 """What Spark's cast takes as it is, too: most texts, for which nothing is split."""
 _FOUR_DIGITS = "REGEXP_REPLACE(CONCAT('000', SPLIT_PART(TRIM(@0), ' ', 1)), '^0*([0-9]{4}(?:-|$))', '$1')"
@@ -159,7 +160,12 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
         # Digits after a point are cut, as Flink does; Spark refuses them.
         whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)(?=[.]?[0-9])([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
         text = f"IF(CONTAINS(@0, '.'), {whole}, @0)" if wanted.name in INTEGERS else "@0"
-        attempt = spark(f"TRY_CAST({text} AS {wanted.spark()})", value)
+        read = f"TRY_CAST({text} AS {wanted.spark()})"
+        if wanted.name == "DECIMAL" and wanted.parameters[0] <= 18:
+            # What Flink reads as a long: one sign of ASCII is 0, and there are no digits beyond ASCII.
+            read = f"IF(CHAR_LENGTH(@0) = OCTET_LENGTH(@0), COALESCE({read}, {_ONE_SIGN}), NULL)"
+            read = read.replace("{type}", wanted.spark())
+        attempt = spark(read, value)
         return attempt if trying else _checked(value, attempt, wanted)
     if name == "BOOLEAN":
         return spark(

@@ -92,7 +92,7 @@ def _rounded(call: Call) -> exp.Expr:
         return spark(f"IF({IS_NO_NUMBER}, {no_number}, CAST({made} AS {result.spark()}))", value)
     if not cuts and type.parameters == (38, 0) and digits >= -38:
         most = 10**38 - 5 * 10 ** (-digits - 1)  # Spark's ROUND fails where it would be one with more digits
-        made = f"IF(@0 >= {most}BD OR @0 <= -{most}BD, NULL, {made})"
+        made = f"IF(@0 >= {most}BD OR @0 <= CAST('-{most}' AS DECIMAL(38, 0)), NULL, {made})"
     return spark(f"TRY_CAST({made} AS {result.spark()})", value)
 
 

@@ -127,7 +127,7 @@ def prefix(pattern: str) -> Prefix | None:
         if not text[0].isalpha():
             made += re.escape(text.strip("'"))
         elif following[:1].isalpha():
-            made += rf"[ \t]*+(-?[0-9]{{1,{len(text)}}}+)"
+            made += rf"([- \t0-9]{{1,{len(text)}}}+)"
         else:
             made += rf"[ \t]*+(-?[0-9]{{1,{_DIGITS[text[0]]}}}+)(?![0-9])"
     return Prefix(made, tuple(letters)) if len(set(letters)) == len(letters) else None

@@ -121,7 +121,7 @@ FROM_UNIXTIME(seconds [pattern]) STRING
 UNIX_TIMESTAMP(time_text [pattern]) BIGINT
 TO_DATE(time_text [pattern]) DATE
 TO_TIMESTAMP(time_text [pattern]) TIMESTAMP(3)
-TO_TIMESTAMP_LTZ(seconds literal) TIMESTAMP_LTZ(3)
+TO_TIMESTAMP_LTZ(seconds [literal]) TIMESTAMP_LTZ(3)
 CONVERT_TZ(time_text zone zone) STRING
 TIMESTAMPADD(unit count day) added
 TIMESTAMPDIFF(unit day day) INT

@@ -237,11 +237,13 @@ def _to_timestamp(call: Call) -> exp.Expr:
     read = cut(read, _TO_TIMESTAMP) if _has_micros(call.constant(1)) else read
     # Whatever the format is, Flink reads a text that Java's Timestamp.valueOf takes.
     other = text_to_time(spark("TRIM(@0)", text), _TO_TIMESTAMP, any_day=False)
-    return spark(r"COALESCE(@0, IF(@1 RLIKE '^ *[0-9]{4}-', @2, NULL))", read, text, other)
+    made = spark(r"COALESCE(@0, IF(@1 RLIKE '^ *[0-9]{4}-', @2, NULL))", read, text, other)
+    # Spark also reads a year before the first one.
+    return spark("IF(STARTSWITH(@0, '-'), NULL, @1)", text, made) if _reading(call).startswith("y") else made
 
 
 def _to_timestamp_ltz(call: Call) -> exp.Expr:
-    digits = call.constant(1)
+    digits = call.constant(1) if len(call.arguments) > 1 else "3"
     if digits not in ("0", "3"):
         raise Refusal(
             "the unit of the arguments of TO_TIMESTAMP_LTZ must be known: write TO_TIMESTAMP_LTZ(seconds, 0) or "
