@@ -28,7 +28,7 @@ NO_NUMBER, IS_NO_NUMBER = "NaN or infinity", "ISNAN(@0) OR ABS(@0) = DOUBLE('Inf
 _NO_VALUE = "a value that is no {}"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\d{1,4}(?:-\d{1,2}(?:-\d{1,2})?)?"
-_ONE_SIGN = "IF(@0 RLIKE '^ *[!-*,/:-~] *$', CAST(0 AS {type}), NULL)"
+_ONE_SIGN = "IF(@0 RLIKE '^ *[!-*,./:-~] *$', CAST(0 AS {type}), NULL)"
 _WHOLE_DAY = r"^ *\d{4}-\d{1,2}-\d{1,2}(?: |$)"
 """What Spark's cast takes as it is, too: most texts, for which nothing is split."""
 _FOUR_DIGITS = "REGEXP_REPLACE(CONCAT('000', SPLIT_PART(TRIM(@0), ' ', 1)), '^0*([0-9]{4}(?:-|$))', '$1')"

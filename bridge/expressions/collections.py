@@ -15,7 +15,10 @@ from bridge.schema import ArrayType, DataType, MapType
 
 __all__ = ["ENTRIES", "FROM_ARRAYS", "LAST_OF_KEYS", "map_of"]
 
-_FIRST = "CASE WHEN @1 > 0 THEN @1 WHEN @1 = 0 THEN 1 WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"
+_FIRST = (
+    "CASE WHEN @1 > 0 THEN LEAST(@1, SIZE(@0) + 1) WHEN @1 = 0 THEN 1 "
+    "WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"
+)
 _END = "CASE WHEN @2 < 0 THEN SIZE(@0) + @2 + 1 WHEN @2 >= 0 THEN LEAST(@2, SIZE(@0)) END"
 
 

@@ -53,11 +53,6 @@ def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
         ("DATE_FORMAT(ts, 'yyyy-MM-dd')", "DATE_FORMAT(`ts`, 'yyyy-MM-dd')"),
         ("TIMESTAMP '2024-01-01 00:00:00'", "CAST('2024-01-01 00:00:00' AS TIMESTAMP_NTZ)"),
         ("DATE '2024-01-01'", "CAST('2024-01-01' AS DATE)"),
-        ("TO_TIMESTAMP(s, 'yyyy')", "CAST(TRY_TO_TIMESTAMP(`s`, 'yyyy') AS TIMESTAMP_NTZ)"),
-        (
-            "TO_TIMESTAMP(s, 'ss.SSSS')",
-            _cut("CAST(TRY_TO_TIMESTAMP(`s`, 'ss.SSSS') AS TIMESTAMP_NTZ)"),
-        ),
         ("TO_TIMESTAMP_LTZ(b, 3)", "TIMESTAMP_MILLIS(`b`)"),
         ("TO_TIMESTAMP_LTZ(b, 0)", "TIMESTAMP_SECONDS(`b`)"),
         ("REGEXP_EXTRACT(s, 'x')", "NULLIF(REGEXP_EXTRACT(`s`, 'x', 0), '')"),
@@ -73,6 +68,12 @@ def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
 def test_translated(flink: str, spark: str) -> None:
     (column,) = table(*COLUMNS, f"c AS {flink}\n").schema.computed
     assert column.spark == spark
+
+
+def test_a_time_that_is_read_by_a_format_is_cut() -> None:
+    (column,) = table(*COLUMNS, "c AS TO_TIMESTAMP(s, 'ss.SSSS')\n").schema.computed
+    read = "CAST(TRY_TO_TIMESTAMP(`s`, 'ss.SSSS') AS TIMESTAMP_NTZ)"
+    assert column.spark.startswith(f"COALESCE({_cut(read)}, IF(`s` RLIKE '^ *[0-9]{{4}}-', ")
 
 
 @pytest.mark.parametrize(
