@@ -1,11 +1,12 @@
 """Asks Flink for the values of the corpus and stores them as data of the tests: `make flink-vectors`.
 
-    python -m benchmarks.flink_vectors [--seed N] [--only expressions|formats]
+    python -m benchmarks.flink_vectors [--seed N] [--only expressions|formats] [--new]
 
-Takes some minutes. Each file begins with the version of Flink. In that of expressions each line after it is an
-expression with its type and its values by row, an error in place of a value, or the reason for which Flink refuses it.
-In that of formats, a line with a format, its options and its columns is followed by a line for each document that it
-was given, with the rows that Flink reads, and for each row, with the document that Flink writes.
+Takes some minutes; with `--new` only those expressions are asked that the file lacks. Each file begins with the
+version of Flink. In that of expressions each line after it is an expression with its type and its values by row, an
+error in place of a value, or the reason for which Flink refuses it. In that of formats, a line with a format, its
+options and its columns is followed by a line for each document that it was given, with the rows that Flink reads, and
+for each row, with the document that Flink writes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +39,20 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="draws the rows that are written as constants")
     parser.add_argument("--only", choices=("expressions", "formats"))
+    parser.add_argument("--new", action="store_true", help="asks only expressions that the file lacks")
     asked = parser.parse_args()
     peer = flink.fetch()
     code = 0
     if asked.only != "formats":
-        code = _ask_expressions(peer, asked.seed)
-    if asked.only != "expressions" and not code:
+        code = _ask_expressions(peer, asked.seed, asked.new)
+    if asked.only != "expressions" and not asked.new and not code:
         code = _ask_formats(peer)
     return code
 
 
-def _ask_expressions(peer: flink.Flink, seed: int) -> int:
+def _ask_expressions(peer: flink.Flink, seed: int, only_new: bool) -> int:
+    head, wanted = json.dumps({"flink": flink.VERSION, "seed": seed}), expressions(seed)
+    known = _known(head) if only_new else {}
     with tempfile.TemporaryDirectory(prefix="flink-vectors-") as folder:
         place = Path(folder)
         rows, table, asks, found = (place / n for n in ("rows", "table.sql", "expressions.json", "results"))
@@ -58,14 +62,23 @@ def _ask_expressions(peer: flink.Flink, seed: int) -> int:
             f"CREATE TABLE inputs ({columns()}) WITH ('connector' = 'filesystem', 'path' = '{rows.as_uri()}', "
             "'format' = 'json', 'json.timestamp-format.standard' = 'SQL')"
         )
-        asks.write_text(json.dumps(expressions(seed)))
+        asks.write_text(json.dumps([e for e in wanted if e not in known]))
         code = _run(peer, "FlinkVectors.java", place, [table, asks, found])
         if not code:
-            _EXPRESSIONS.write_text(
-                f"{json.dumps({'flink': flink.VERSION, 'seed': seed})}\n{found.read_text()}"
-            )
+            known |= _by_expression(found.read_text().splitlines())
+            _EXPRESSIONS.write_text("\n".join([head, *(known[e] for e in wanted)]) + "\n")
             print(f"values of Flink {flink.VERSION} are in {_EXPRESSIONS}")
     return code
+
+
+def _known(head: str) -> dict[str, str]:
+    """The lines of the file by their expressions; none if it has another head."""
+    lines = _EXPRESSIONS.read_text().splitlines()
+    return _by_expression(lines[1:]) if lines[0] == head else {}
+
+
+def _by_expression(lines: Iterable[str]) -> dict[str, str]:
+    return {json.loads(line)["expression"]: line for line in lines}
 
 
 def _ask_formats(peer: flink.Flink) -> int:

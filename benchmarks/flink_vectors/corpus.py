@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from benchmarks.flink_vectors.nested import nested
 from bridge.expressions.signatures import SIGNATURES, Signature
 
 __all__ = ["ROWS", "columns", "documents", "expressions", "templates"]
 
 ROWS = 12
+_NESTED = 200
 _T = "STRING"
 # fmt: off
 COLUMNS: dict[str, tuple[str, list[Any]]] = {
@@ -266,6 +268,38 @@ _CASTS = (
 )
 
 
+_TIME_TEXTS = (
+    *("TRY_CAST('999-1-1 00:00:00' AS TIMESTAMP(3))", "TRY_CAST('2023-04-31 10:00:00' AS TIMESTAMP(3))"),
+    *("TRY_CAST('2023-04-32 10:00:00' AS TIMESTAMP(3))", "TRY_CAST('2023-02-29' AS DATE)"),
+    *("TRY_CAST('99-2-3' AS DATE)", "TRY_CAST('999-12' AS DATE)", "TO_TIMESTAMP('2023/02/29', 'yyyy/MM/dd')"),
+    *("TO_TIMESTAMP('2023-04-31 10:00:00')", "TO_TIMESTAMP('999-1-1 00:00:00')"),
+    *("TO_TIMESTAMP(' 2024-02-29 1:2:3.5 ', 'dd.MM.yyyy')", "TO_TIMESTAMP('999-1-1', 'dd.MM.yyyy')"),
+    *(
+        f"UNIX_TIMESTAMP('{text}', '{pattern}')"
+        for text, pattern in (
+            *(("29/Feb/2024:12:34:56 +0100", "dd/MMM/yyyy:HH:mm:ss Z"), ("02:03 PM", "hh:mm a")),
+            *(("29/Feb/2024:12:34:56 +0100 x", "dd/MMM/yyyy:HH:mm:ss Z"), ("02:03 PM.", "hh:mm a")),
+            *(("2024-02-29 1:2:3", "yyyy-MM-dd HH:mm:ss"), ("24-02-29", "yyyy-MM-dd")),
+            *(("2024-02-29T10:11:12Z", "yyyy-MM-dd''T''HH:mm:ss"), ("20240229x", "yyyyMMdd")),
+            *(("2024-02-29 25:61:61.999", "yyyy-MM-dd HH:mm:ss"), ("2024 -1 0", "yyyy MM dd")),
+            *(
+                ("1969-12-31 23:59:59.500", "yyyy-MM-dd HH:mm:ss.SSS"),
+                ("1969-12-31 23:59:59.5", "yyyy-MM-dd HH:mm:ss.S"),
+            ),
+        )
+    ),
+    *(
+        f"TO_DATE('{text}', 'yyyyMMdd')"
+        for text in ("20240229", "202402291", "2024022", "2024 229", "20241301")
+    ),
+    *("TO_DATE('2024-02-29 25:00', 'yyyy-MM-dd HH:mm')", "TO_DATE('-1', 'H')"),
+    *(
+        "DATE_FORMAT('2024-2-9 1:2:3.9', 'yyyyMMdd HHmmss SSS')",
+        "DATE_FORMAT('2024-02-29 25:00:00 x', 'yyyyMMdd HH')",
+    ),
+)
+
+
 def templates() -> Iterator[str]:
     """Expressions whose columns are in braces."""
     for signature in SIGNATURES:
@@ -275,6 +309,25 @@ def templates() -> Iterator[str]:
         yield f"CAST({{{source}}} AS {to})"
         if source in ("text", "numeral", "bool_text", "time_text", "time_text2", "i", "d", "m2"):
             yield f"TRY_CAST({{{source}}} AS {to})"
+    yield from _TIME_TEXTS
+    yield from (f"TRY_CAST('{text}' AS DECIMAL(5, 1))" for text in ("x", "T", "%", "-", " t", "xy", "\u00e4"))
+    yield from (
+        "MAP['a', {i}, {text}, {i2}]",
+        "MAP[{text}, {d}, {text2}, 1]['l']",
+        "MAP[{text2}, ARRAY[{i}, 1]]",
+    )
+    yield from (
+        "OVERLAY({text} PLACING {text2} FROM 2 FOR 2147483647)",
+        "SPLIT_INDEX({text}, {part}, 2147483647)",
+    )
+    yield from ("ARRAY_SLICE({texts}, 2147483647, 2147483647)", "ARRAY_SLICE({texts}, 1, 2147483647)")
+    yield from ("SUBSTRING({text}, 2, 2147483647)", "LEFT({text}, 2147483647)", "RIGHT({text}, 2147483647)")
+    yield from ("CARDINALITY(MAP[{i}, {text}, {i2}, {text2}])", "MAP[{i}, {m}, {l}, {i2}]")
+    yield from ("CAST({m} * {m2} AS STRING)", "1 / ({m} * {m})", "CEILING({m}) / {m}", "{m} * {i} / {m2}")
+    yield from ("TO_TIMESTAMP_LTZ({seconds})", "TO_TIMESTAMP_LTZ({time_text})")
+    yield from (
+        f"{{json}} IS {test}" for test in ("JSON", "JSON OBJECT", "JSON ARRAY", "JSON SCALAR", "NOT JSON")
+    )
 
 
 def _calls(signature: Signature) -> Iterator[str]:
@@ -423,7 +476,8 @@ def _operators() -> Iterator[str]:
 
 
 def expressions(seed: int = 0) -> list[str]:
-    """All templates over the columns, and a drawn row of each, two for what is no cast, as a user writes constants."""
+    """All templates over the columns, and a drawn row of each, two for what is no cast, as a user writes constants;
+    and drawn expressions in one another."""
     found: dict[str, None] = {}
     every = COLUMNS | ARRAYS
     field = re.compile("{(" + "|".join(every) + ")}")
@@ -434,7 +488,7 @@ def expressions(seed: int = 0) -> list[str]:
         rows = [r for r in range(ROWS) if not any(every[n][1][r] in _NO_CONSTANTS for n in names)]
         for row in draw.sample(rows, 0 if not names else 1 if "CAST(" in template else 2):
             found[field.sub(partial(_literal_of, row=row), template)] = None
-    return list(found)
+    return list(found | dict.fromkeys(nested(_NESTED, seed)))
 
 
 def _literal_of(name: re.Match[str], row: int) -> str:

@@ -26,6 +26,10 @@ from bridge.schema import ScalarType
 __all__ = ["Flink", "Respelled", "parse_tree", "respell"]
 
 
+_JSON_CALLS = ("JSON_EXISTS(", "JSON_QUERY(", "JSON_VALUE(")
+_JSON_CLAUSES = ("RETURNING", "DEFAULT", "WITH", "WITHOUT", "ON")
+
+
 class Flink(Plain):
     """Spark's grammar with Flink's quoting. Function calls are left as written, for `functions` to translate."""
 
@@ -53,7 +57,7 @@ def respell(c: Cursor, begin: int, end: int, prefix: str = "") -> Respelled:
 
     Raises DdlError, whose message starts with `prefix`, for types and literals that Spark lacks.
     """
-    text, places, casts = "", [], [False]
+    text, places, calls = "", [], [""]
     c.index = begin
     while c.index < end:
         before, token = c.tokens[c.index - 1], c.next()
@@ -62,17 +66,23 @@ def respell(c: Cursor, begin: int, end: int, prefix: str = "") -> Respelled:
         places.append((len(text), token.start))
         spelling = c.source.text[token.start : token.end]
         if token.keyword in ("(", "["):
-            casts.append(before.keyword in ("CAST", "TRY_CAST"))
+            calls.append(f"{before.keyword}{token.keyword}")
+            spelling = "(" if calls[-1] == "MAP[" else spelling
         elif token.keyword in (")", "]"):
-            casts = casts[:-1] or [False]
-        elif token.keyword == "AS" and casts[-1]:
+            spelling = ")" if calls[-1] == "MAP[" else spelling
+            calls = calls[:-1] or [""]
+        elif token.keyword == "AS" and calls[-1] in ("CAST(", "TRY_CAST("):
             spelling = f"AS {_cast_type(c, prefix)}"
+        elif token.keyword in _JSON_CLAUSES and calls[-1] in _JSON_CALLS:
+            c.fail(
+                f"{prefix}{calls[-1][:-1]} takes a text and a path, and not {token.keyword}; CAST its result in place "
+                "of RETURNING, and write COALESCE(…, 'x') in place of DEFAULT",
+                token,
+            )
         elif token.keyword == "TIMESTAMP" and c.token.kind == "string":
             spelling = "TIMESTAMP_NTZ"
         elif token.keyword == "TIME" and c.token.kind == "string":
             c.fail(f"{prefix}Delta does not support TIME; compare strings", token)
-        elif token.keyword == "MAP" and c.at("["):
-            c.fail(f"{prefix}write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])", token)
         text += spelling
     return Respelled(text, tuple(places))
 

@@ -20,15 +20,23 @@ from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["DAY_OF_TIME", "cast", "text_to_time", "to_text"]
+__all__ = ["DAY_OF_TIME", "IS_NO_NUMBER", "NO_NUMBER", "cast", "text_to_time", "to_text"]
 
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
+NO_NUMBER, IS_NO_NUMBER = "NaN or infinity", "ISNAN(@0) OR ABS(@0) = DOUBLE('Infinity')"
 _NO_VALUE = "a value that is no {}"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\d{1,4}(?:-\d{1,2}(?:-\d{1,2})?)?"
-_WHOLE_DAY = r"^ *\d{1,4}-\d{1,2}-\d{1,2}(?: |$)"
+_ONE_SIGN = "IF(@0 RLIKE '^ *[!-*,./:-~] *$', CAST(0 AS {type}), NULL)"
+_WHOLE_DAY = r"^ *\d{4}-\d{1,2}-\d{1,2}(?: |$)"
 """What Spark's cast takes as it is, too: most texts, for which nothing is split."""
+_FOUR_DIGITS = "REGEXP_REPLACE(CONCAT('000', SPLIT_PART(TRIM(@0), ' ', 1)), '^0*([0-9]{4}(?:-|$))', '$1')"
+"""The day of a text, whose year may have fewer digits."""
+_ON_LAST_DAY = (
+    "CONCAT(LAST_DAY(TRY_CAST(REGEXP_EXTRACT(@0, '^([0-9]{4}-[0-9]{1,2})-(29|3[01])', 1) AS DATE)), "
+    "REGEXP_REPLACE(@0, '^[0-9]+-[0-9]+-[0-9]+', ''))"
+)
 _MOMENT = r"\d{1,4}-\d{1,2}-\d{1,2}(?: \d{1,2}:\d{1,2}:\d{1,2}(?:[.]\d{1,9})?)?"
 
 
@@ -152,7 +160,12 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
         # Digits after a point are cut, as Flink does; Spark refuses them.
         whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)(?=[.]?[0-9])([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
         text = f"IF(CONTAINS(@0, '.'), {whole}, @0)" if wanted.name in INTEGERS else "@0"
-        attempt = spark(f"TRY_CAST({text} AS {wanted.spark()})", value)
+        read = f"TRY_CAST({text} AS {wanted.spark()})"
+        if wanted.name == "DECIMAL" and wanted.parameters[0] <= 18:
+            # What Flink reads as a long: one sign of ASCII is 0, and there are no digits beyond ASCII.
+            read = f"IF(CHAR_LENGTH(@0) = OCTET_LENGTH(@0), COALESCE({read}, {_ONE_SIGN}), NULL)"
+            read = read.replace("{type}", wanted.spark())
+        attempt = spark(read, value)
         return attempt if trying else _checked(value, attempt, wanted)
     if name == "BOOLEAN":
         return spark(
@@ -165,8 +178,7 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
     if wanted.name == "DECIMAL":
         made = f"TRY_{plain}"
         if name in ("FLOAT", "DOUBLE") and not trying:
-            no_number = failed("NaN or infinity", wanted.spark())
-            made = f"CASE WHEN ISNAN(@0) OR ABS(@0) = DOUBLE('Infinity') THEN {no_number} ELSE {made} END"
+            made = f"CASE WHEN {IS_NO_NUMBER} THEN {failed(NO_NUMBER, wanted.spark())} ELSE {made} END"
         return spark(made, value)
     if name in INTEGERS:
         narrower = INTEGERS.index(wanted.name) < INTEGERS.index(name)
@@ -206,17 +218,23 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
     return cut(spark(f"CAST(@0 AS {wanted.spark()})", value), wanted)
 
 
-def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
-    """Returns the time of a text as CAST reads it; NULL for a text that is none. Spark's own cast takes more texts."""
+def text_to_time(value: exp.Expr, type: ScalarType, *, any_day: bool = True) -> exp.Expr:
+    """Returns the time of a text as CAST reads it; NULL for a text that is none. Spark's own cast takes more texts.
+
+    `any_day`: days up to 31 are there in each month; they are its last one.
+    """
     if type.name == "DATE":
         return spark(
             f"CASE WHEN {_like(_WHOLE_DAY)} THEN TRY_CAST(@0 AS DATE) WHEN {_like(_pattern(type))} "
-            "THEN TRY_CAST(SPLIT_PART(TRIM(@0), ' ', 1) AS DATE) END",
+            f"THEN TRY_CAST({_FOUR_DIGITS} AS DATE) END",
             value,
         )
     # What is cut goes through TIMESTAMP: read as one, it is converted once less.
     read = "TIMESTAMP" if loses_digits(None, type) else type.spark()
-    return cut(spark(f"IF({_like(_pattern(type))}, TRY_CAST(@0 AS {read}), NULL)", value), type)
+    made = f"TRY_CAST(@0 AS {read})"
+    if any_day:
+        made = f"COALESCE({made}, TRY_CAST({_ON_LAST_DAY} AS {read}))"
+    return cut(spark(f"IF({_like(_pattern(type))}, {made}, NULL)", value), type)
 
 
 def _like(pattern: str) -> str:

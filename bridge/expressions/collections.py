@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from bridge.expressions.call import Call, Entries
 from bridge.expressions.failures import failed
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
-from bridge.schema import ArrayType
+from bridge.expressions.type_rules import NULL, one_type
+from bridge.schema import ArrayType, DataType, MapType
 
-__all__ = ["ENTRIES", "FROM_ARRAYS", "LAST_OF_KEYS"]
+__all__ = ["ENTRIES", "FROM_ARRAYS", "LAST_OF_KEYS", "map_of"]
 
-_FIRST = "CASE WHEN @1 > 0 THEN @1 WHEN @1 = 0 THEN 1 WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"
-_END = "IF(@2 < 0, SIZE(@0) + @2 + 1, @2)"
+_FIRST = (
+    "CASE WHEN @1 > 0 THEN LEAST(@1, SIZE(@0) + 1) WHEN @1 = 0 THEN 1 "
+    "WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"
+)
+_END = "CASE WHEN @2 < 0 THEN SIZE(@0) + @2 + 1 WHEN @2 >= 0 THEN LEAST(@2, SIZE(@0)) END"
 
 
 def _only(call: Call) -> exp.Expr:
@@ -72,6 +78,22 @@ FROM_ARRAYS = _MAP.format(
     f"ELSE {_LAST} END"
 )
 """Such a map, which fails for other arrays."""
+
+
+def map_of(items: Sequence[exp.Expr], types: Sequence[DataType | None]) -> tuple[exp.Expr, DataType | None]:
+    """Returns MAP[key, value, …], and its type. Raises Refusal for a key without a value, and for types that do not
+    fit."""
+    if not items or len(items) % 2:
+        raise Refusal("MAP takes pairs of a key and a value: MAP['a', 1, 'b', 2]")
+    key, value = one_type(types[::2]), one_type(types[1::2])
+    if NULL in (key, value):
+        raise Refusal(
+            "the types of the keys and values of this MAP are not known, as all are NULL; CAST one of them"
+        )
+    made = spark(FROM_ARRAYS, *(exp.Array(expressions=list(part)) for part in (items[::2], items[1::2])))
+    return made, None if key is None or value is None else MapType(key, value)
+
+
 ENTRIES: Entries = {
     "ARRAY_CONCAT": lambda call: exp.Anonymous(this="CONCAT", expressions=list(call.arguments)),
     "ARRAY_CONTAINS": "EXISTS(@0, __v -> __v <=> @1)",

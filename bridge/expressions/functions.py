@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from bridge.expressions import collections, json, numbers, texts, times
 from bridge.expressions.call import Call, Entries
-from bridge.expressions.numbers import modulo_type, rounded_type
+from bridge.expressions.collections import map_of
+from bridge.expressions.numbers import modulo_type, rounded_type, whole_type
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS, Signature, signature_of, signatures_of
 from bridge.expressions.template import spark
@@ -45,6 +46,8 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
         return exp.Anonymous(this="STRUCT", expressions=node.expressions), RowType(fields) if len(
             fields
         ) == len(types) else None
+    if name == "MAP":
+        return map_of(node.expressions, types)
     signature = check_call(name, types)
     _check_items(signature, types)
     decides = {"common": types}.get(signature.result, [])
@@ -114,6 +117,8 @@ def result_of(signature: Signature, call: Call) -> DataType | None:
         return added_type(call)
     if result == "round":
         return rounded_type(call)
+    if result == "whole":
+        return whole_type(types[0])
     if result == "%":
         return modulo_type(types)
     if result.startswith("ARRAY"):

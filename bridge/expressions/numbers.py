@@ -8,13 +8,15 @@ from sqlglot import exp
 
 from bridge.expressions.arithmetic import LONG, arithmetic, cut_decimal, negative
 from bridge.expressions.call import Call, Entries
+from bridge.expressions.casts import IS_NO_NUMBER, NO_NUMBER
+from bridge.expressions.failures import failed
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, common
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["ENTRIES", "modulo_type", "rounded_type", "whole"]
+__all__ = ["ENTRIES", "modulo_type", "rounded_type", "whole", "whole_type"]
 
 
 def rounded_type(call: Call) -> DataType | None:
@@ -30,6 +32,13 @@ def rounded_type(call: Call) -> DataType | None:
     return ScalarType("DECIMAL", (min(38, precision - scale + kept + 1), kept))
 
 
+def whole_type(type: DataType | None) -> DataType | None:
+    """Returns the type of FLOOR, CEIL and CEILING of a number."""
+    if isinstance(type, ScalarType) and type.name == "DECIMAL":
+        return ScalarType("DECIMAL", (type.parameters[0], 0))
+    return type
+
+
 def whole(name: str, value: exp.Expr, type: DataType | None) -> tuple[exp.Expr, DataType | None]:
     """Returns FLOOR or CEIL of a number, which has its type. Raises Refusal for other values."""
     if type is None or type == NULL:
@@ -40,10 +49,10 @@ def whole(name: str, value: exp.Expr, type: DataType | None) -> tuple[exp.Expr, 
         # Spark's result is a BIGINT, which most doubles do not fit into.
         small = "ABS(@0) < DOUBLE(9007199254740992)"
         return spark(f"IF({small}, CAST({name}(@0) AS {type.name}), @0)", value), type
-    if type.name == "DECIMAL":
-        result = ScalarType("DECIMAL", (type.parameters[0], 0))
-        return spark(f"CAST({name}(@0) AS {result.spark()})", value), result
-    return value, type
+    if type.name in INTEGERS:
+        return value, type
+    result = whole_type(type)
+    return spark(f"CAST({name}(@0) AS DECIMAL({type.parameters[0]}, 0))", value), result
 
 
 def modulo_type(types: Sequence[DataType | None]) -> DataType | None:
@@ -75,9 +84,15 @@ def _rounded(call: Call) -> exp.Expr:
         return cut_decimal(exact, wide, type.name)
     if type.name == "DECIMAL" and digits >= type.parameters[1]:
         return value
-    if type.name in ("FLOAT", "DOUBLE") and cuts:
-        value = spark("CAST(@0 AS DOUBLE)", value)
-        return spark(f"CAST(IF(ABS(@0) < DOUBLE(1000000000000000), {made}, @0) AS {result.spark()})", value)
+    if type.name in ("FLOAT", "DOUBLE"):
+        if cuts:
+            value = spark("CAST(@0 AS DOUBLE)", value)
+            made = f"IF(ABS(@0) < DOUBLE(1000000000000000), {made}, @0)"
+        no_number = failed(NO_NUMBER, result.spark())
+        return spark(f"IF({IS_NO_NUMBER}, {no_number}, CAST({made} AS {result.spark()}))", value)
+    if not cuts and type.parameters == (38, 0) and digits >= -38:
+        most = 10**38 - 5 * 10 ** (-digits - 1)  # Spark's ROUND fails where it would be one with more digits
+        made = f"IF(@0 >= {most}BD OR @0 <= CAST('-{most}' AS DECIMAL(38, 0)), NULL, {made})"
     return spark(f"TRY_CAST({made} AS {result.spark()})", value)
 
 

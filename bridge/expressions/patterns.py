@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from bridge.expressions.refusal import BRANCHES, Refusal
 
-__all__ = ["Regex", "date_segments", "regex"]
+__all__ = ["Prefix", "Regex", "date_segments", "prefix", "regex"]
 
 _JAVA_ONLY = [
     (r"\\[pP]\{\w+\}", "x"),
@@ -23,7 +24,11 @@ _JAVA_ONLY = [
     (r"([*+?}])\+", r"\1"),
 ]
 _LETTERS = frozenset("yMdHhmsSEaGDkKzXZ")
+_ONLY_WRITTEN = frozenset("DEY")
+"""Letters of what no time is read from."""
 _WEEK_YEAR = re.compile("Y+")
+_DIGITS = {"y": 6, "M": 4, "d": 6, "H": 9, "m": 9, "s": 9, "S": 9}
+"""How many digits of a field are read, so that no date leaves Spark's range."""
 
 
 class Regex:
@@ -69,8 +74,8 @@ def regex(text: str | None) -> Regex:
 def date_segments(pattern: str | None, *, parses: bool) -> list[tuple[str, bool]]:
     """Returns the parts of a constant format of times, and whether each is the year of the week (`YYYY`).
 
-    Raises Refusal for letters that Spark's formats do not have; `parses`: a text is read, in which a year of the week
-    says nothing.
+    Raises Refusal for letters that Spark's formats do not have; `parses`: a text is read, from which Spark takes no day
+    of the week or of the year.
     """
     if pattern is None:
         raise Refusal(
@@ -81,9 +86,10 @@ def date_segments(pattern: str | None, *, parses: bool) -> list[tuple[str, bool]
         if index % 2:
             parts.append((piece, False))
             continue
-        unknown = sorted({c for c in piece if c.isalpha()} - _LETTERS - {"Y"})
-        if unknown or "'" in piece or (parses and "Y" in piece):
-            what = ", ".join(unknown or ["Y" if "Y" in piece else "'"])
+        letters = {c for c in piece if c.isalpha()}
+        unknown = sorted((letters - _LETTERS - {"Y"}) | (letters & _ONLY_WRITTEN if parses else set()))
+        if unknown or "'" in piece:
+            what = ", ".join(unknown or ["'"])
             raise Refusal(f"the format {pattern!r} of a time has {what}, which is not supported")
         at = 0
         for match in _WEEK_YEAR.finditer(piece):
@@ -91,6 +97,40 @@ def date_segments(pattern: str | None, *, parses: bool) -> list[tuple[str, bool]
             at = match.end()
         parts.append((piece[at:], False))
     return [(text, is_week) for text, is_week in parts if text]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A regular expression of the texts that begin as a format says, and the letter of each of its groups."""
+
+    regex: str
+    letters: tuple[str, ...]
+
+
+def prefix(pattern: str) -> Prefix | None:
+    """Returns how Java's SimpleDateFormat reads a text: numbers of any length, and whatever follows the last one.
+
+    None for a format that has other fields than numbers. Raises Refusal for a year of two digits, whose century Flink
+    takes from the clock.
+    """
+    texts = [m.group() for m in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']", pattern)]
+    if {"y", "yy"} & set(texts):
+        raise Refusal(
+            f"the format {pattern!r} has a year of two digits, whose century depends on the clock in Flink; write yyyy"
+        )
+    letters = [text[0] for text in texts if text[0].isalpha()]
+    is_named = any(text.startswith("MMM") for text in texts)
+    if "''" in texts or is_named or not letters or not set(letters) <= set(_DIGITS):
+        return None
+    made = "^"
+    for text, following in zip(texts, [*texts[1:], ""], strict=True):
+        if not text[0].isalpha():
+            made += re.escape(text.strip("'"))
+        elif following[:1].isalpha():
+            made += rf"([- \t0-9]{{1,{len(text)}}}+)"
+        else:
+            made += rf"[ \t]*+(-?[0-9]{{1,{_DIGITS[text[0]]}}}+)(?![0-9])"
+    return Prefix(made, tuple(letters)) if len(set(letters)) == len(letters) else None
 
 
 def _groups(tree: Any, optional: bool) -> Iterator[tuple[int, bool, int]]:

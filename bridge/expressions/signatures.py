@@ -80,7 +80,7 @@ SIGN(number) =1
 MOD(exact exact) %
 ROUND(number [digits]) round
 TRUNCATE(number [digits]) round
-CEILING(number) =1
+CEILING(number) whole
 SQRT(real) DOUBLE
 EXP(real) DOUBLE
 LN(real) DOUBLE
@@ -121,7 +121,7 @@ FROM_UNIXTIME(seconds [pattern]) STRING
 UNIX_TIMESTAMP(time_text [pattern]) BIGINT
 TO_DATE(time_text [pattern]) DATE
 TO_TIMESTAMP(time_text [pattern]) TIMESTAMP(3)
-TO_TIMESTAMP_LTZ(seconds literal) TIMESTAMP_LTZ(3)
+TO_TIMESTAMP_LTZ(seconds [literal]) TIMESTAMP_LTZ(3)
 CONVERT_TZ(time_text zone zone) STRING
 TIMESTAMPADD(unit count day) added
 TIMESTAMPDIFF(unit day day) INT
@@ -243,7 +243,7 @@ def _parsed(lines: str) -> tuple[Signature, ...]:
 
 SIGNATURES = _parsed(f"{_TEXT}{_NUMBERS}{_TIMES}{_VALUES}")
 _ALL = (*SIGNATURES, *_parsed(_WITH_KEYWORDS))
-FUNCTIONS = frozenset({"ROW", *(s.name for s in SIGNATURES)})
+FUNCTIONS = frozenset({"MAP", "ROW", *(s.name for s in SIGNATURES)})
 """The names of all scalar functions that are called like functions."""
 
 

@@ -14,7 +14,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 from bridge.expressions.texts import overlay, substring
 from bridge.expressions.times import extracted, rounded
-from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, one_type, scalar
+from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, is_too_long, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["CONDITIONS", "check_boolean", "special"]
@@ -39,6 +39,8 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     if isinstance(node, CONDITIONS):
         _check_operands(node, type_of)
         return _condition(node, type_of), scalar("BOOLEAN")
+    if isinstance(node, exp.JSON):
+        raise Refusal("IS JSON is not supported; JSON_EXISTS(x, '$') is TRUE for a text that is JSON")
     if isinstance(node, exp.Case):
         return node, _case(node, type_of)
     if isinstance(node, exp.If):
@@ -167,6 +169,12 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
         if other is not None and not comparable(type_of(node.this), type_of(other)):
             types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
             raise Refusal(f"{' and '.join(types)} cannot be compared; CAST one of them")
+        if other is not None and is_too_long(type_of(node.this), type_of(other)):
+            types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
+            raise Refusal(
+                f"Spark compares {' and '.join(types)} without their last digits, as both together have more than 38; "
+                "CAST one of them"
+            )
 
 
 def _item(node: exp.Bracket, type_of: TypeOf) -> exp.Expr:

@@ -154,7 +154,7 @@ def _split(call: Call) -> exp.Expr:
 
 def _split_index(call: Call) -> exp.Expr:
     text, _, index = call.arguments
-    return spark("IF(@1 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT(@2, @1 + 1))", text, index, _parts(call))
+    return spark("IF(@1 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT(@2, TRY_ADD(@1, 1)))", text, index, _parts(call))
 
 
 def _parts(call: Call) -> exp.Expr:
@@ -201,13 +201,13 @@ ENTRIES: Entries = {
     "CONCAT_WS": _concatenated,
     "ELT": _elt,
     "FROM_BASE64": (
-        "COALESCE(MAKE_VALID_UTF8(CAST(TRY_TO_BINARY(@0, 'base64') AS STRING)), IF(@0 IS NULL, NULL, "
-        f"{failed('a text that is no base64', 'STRING')}))"
+        r"COALESCE(IF(@0 RLIKE '\\s', NULL, MAKE_VALID_UTF8(CAST(TRY_TO_BINARY(@0, 'base64') AS STRING))), "
+        f"IF(@0 IS NULL, NULL, {failed('a text that is no base64', 'STRING')}))"
     ),
     "INSTR": _position,
     "IS_ALPHA": "COALESCE(REGEXP_LIKE(@0, '^\\\\p{L}+$'), FALSE)",
-    "IS_DECIMAL": "TRY_CAST(@0 AS DOUBLE) IS NOT NULL",
-    "IS_DIGIT": "COALESCE(REGEXP_LIKE(@0, '^[0-9]+$'), FALSE)",
+    "IS_DECIMAL": r"TRY_CAST(REGEXP_REPLACE(@0, '\\p{Nd}', '1') AS DOUBLE) IS NOT NULL",
+    "IS_DIGIT": r"COALESCE(REGEXP_LIKE(@0, '^\\p{Nd}+$'), FALSE)",
     "LOCATE": _position,
     "LPAD": "CASE WHEN @1 < 0 OR @2 = '' THEN NULL ELSE LPAD(@0, @1, @2) END",
     "LTRIM": {1: "LTRIM(@0)", 2: "TRIM(LEADING @1 FROM @0)"},

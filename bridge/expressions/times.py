@@ -13,7 +13,7 @@ from sqlglot import exp
 from bridge.expressions.arithmetic import wrapped
 from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import DAY_OF_TIME, text_to_time
-from bridge.expressions.patterns import date_segments
+from bridge.expressions.patterns import date_segments, prefix
 from bridge.expressions.precision import cut, loses_digits
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
@@ -166,11 +166,30 @@ def _formatted(value: exp.Expr, pattern: str | None) -> exp.Expr:
     return parts[0] if len(parts) == 1 else exp.Anonymous(this="CONCAT", expressions=parts)
 
 
-def _moment(text: exp.Expr, pattern: str | None = None) -> exp.Expr:
-    """The time of a text with a time of day; NULL for a day alone, as DATE_FORMAT and CONVERT_TZ read it. `pattern` is
-    the format in which it is shown, which need not be cut to milliseconds where the format does it."""
-    type = _TO_TIMESTAMP if _has_micros(pattern) else ScalarType("TIMESTAMP", (6,))
-    return spark("IF(CONTAINS(@0, ':'), @1, NULL)", text, text_to_time(text, type))
+_DATE_TIME = "yyyy-MM-dd HH:mm:ss"
+_DATE = "UNIX_DATE(DATE_ADD(ADD_MONTHS(MAKE_DATE({y}, 1, 1), {M} - 1), {d} - 1)) * 86400000L"
+"""Months and days, and hours and the like, may be any numbers, as in Java's lenient calendar."""
+_FACTORS = {"H": 3_600_000, "m": 60_000, "s": 1000, "S": 1}
+
+
+def _millis(text: exp.Expr, pattern: str) -> exp.Expr:
+    """The milliseconds of a text by a format; NULL if it does not fit. What follows the last field is left out."""
+    read = spark("UNIX_MILLIS(TRY_TO_TIMESTAMP(@0, @1))", text, exp.Literal.string(pattern))
+    begins = prefix(pattern)
+    if begins is None:
+        return read
+    fields = {
+        letter: f"TRY_CAST(REGEXP_EXTRACT(@0, @1, {n}) AS INT)" for n, letter in enumerate(begins.letters, 1)
+    }
+    terms = [_DATE.format(**{"y": "1970", "M": "1", "d": "1"} | fields)]
+    terms += [f"{fields[letter]} * {factor}L" for letter, factor in _FACTORS.items() if letter in fields]
+    lenient = spark(" + ".join(terms), text, exp.Literal.string(begins.regex))
+    return spark("COALESCE(@0, @1)", read, lenient)
+
+
+def _moment(text: exp.Expr) -> exp.Expr:
+    """The time of a text, as DATE_FORMAT and CONVERT_TZ read it."""
+    return spark("CAST(TIMESTAMP_MILLIS(@0) AS TIMESTAMP_NTZ)", _millis(text, _DATE_TIME))
 
 
 def _has_micros(pattern: str | None) -> bool:
@@ -180,47 +199,51 @@ def _has_micros(pattern: str | None) -> bool:
 def _date_format(call: Call) -> exp.Expr:
     value, type = call.arguments[0], call.types[0]
     if isinstance(type, ScalarType) and type.name in ("STRING", "VARCHAR", "CHAR"):
-        value = _moment(value, call.constant(1))
+        value = _moment(value)
     return _formatted(value, call.constant(1))
 
 
 def _from_unix(call: Call) -> exp.Expr:
-    pattern = call.constant(1) if len(call.arguments) > 1 else "yyyy-MM-dd HH:mm:ss"
+    pattern = call.constant(1) if len(call.arguments) > 1 else _DATE_TIME
     return _formatted(spark("TIMESTAMP_SECONDS(@0)", call.arguments[0]), pattern)
 
 
-def _read(call: Call) -> exp.Expr:
-    """A text by a format; NULL if it does not fit."""
-    date_segments(call.constant(1), parses=True)
-    return spark("TRY_TO_TIMESTAMP(@0, @1)", *call.arguments)
+def _reading(call: Call) -> str:
+    """The format of a text that is read."""
+    pattern = call.constant(1) if len(call.arguments) > 1 else _DATE_TIME
+    date_segments(pattern, parses=True)
+    return pattern or ""
 
 
 def _unix(call: Call) -> exp.Expr:
-    read = (
-        _read(call)
-        if len(call.arguments) > 1
-        else (spark("TRY_TO_TIMESTAMP(LEFT(@0, 19), 'yyyy-MM-dd HH:mm:ss')", call.arguments[0]))
-    )
+    millis = _millis(call.arguments[0], _reading(call))
     # Flink's answer for a text that is no time.
     none = "IF(@0 IS NULL, NULL, -9223372036854775807L - 1L)"
-    return spark(f"COALESCE(UNIX_SECONDS(@1), {none})", call.arguments[0], read)
+    return spark(f"COALESCE(@1 DIV 1000L, {none})", call.arguments[0], millis)
 
 
 def _to_date(call: Call) -> exp.Expr:
     if len(call.arguments) > 1:
-        return spark("CAST(@0 AS DATE)", _read(call))
+        millis = _millis(call.arguments[0], _reading(call))
+        return spark("DATE_FROM_UNIX_DATE(CAST(FLOOR(@0 / 86400000BD) AS INT))", millis)
     return text_to_time(call.arguments[0], ScalarType("DATE"))
 
 
 def _to_timestamp(call: Call) -> exp.Expr:
-    if len(call.arguments) > 1:
-        read = spark("CAST(@0 AS TIMESTAMP_NTZ)", _read(call))
-        return cut(read, _TO_TIMESTAMP) if _has_micros(call.constant(1)) else read
-    return text_to_time(call.arguments[0], _TO_TIMESTAMP)
+    text = call.arguments[0]
+    if len(call.arguments) == 1:
+        return text_to_time(text, _TO_TIMESTAMP)
+    read = spark("CAST(TRY_TO_TIMESTAMP(@0, @1) AS TIMESTAMP_NTZ)", text, exp.Literal.string(_reading(call)))
+    read = cut(read, _TO_TIMESTAMP) if _has_micros(call.constant(1)) else read
+    # Whatever the format is, Flink reads a text that Java's Timestamp.valueOf takes.
+    other = text_to_time(spark("TRIM(@0)", text), _TO_TIMESTAMP, any_day=False)
+    made = spark(r"COALESCE(@0, IF(@1 RLIKE '^ *[0-9]{4}-', @2, NULL))", read, text, other)
+    # Spark also reads a year before the first one.
+    return spark("IF(STARTSWITH(@0, '-'), NULL, @1)", text, made) if _reading(call).startswith("y") else made
 
 
 def _to_timestamp_ltz(call: Call) -> exp.Expr:
-    digits = call.constant(1)
+    digits = call.constant(1) if len(call.arguments) > 1 else "3"
     if digits not in ("0", "3"):
         raise Refusal(
             "the unit of the arguments of TO_TIMESTAMP_LTZ must be known: write TO_TIMESTAMP_LTZ(seconds, 0) or "

@@ -21,6 +21,7 @@ __all__ = [
     "comparable",
     "compare_exactly",
     "fits",
+    "is_too_long",
     "is_unchanged",
     "keeps_apart",
     "literal",
@@ -103,7 +104,7 @@ def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) ->
         scale = max(s1, s2)
         return _bounded(max(p1 - s1, p2 - s2) + scale + 1, scale)
     if isinstance(node, exp.Mul):
-        return _bounded(p1 + p2, s1 + s2)
+        return _bounded(p1 + p2 + 1, s1 + s2)
     if isinstance(node, exp.Div):
         scale = max(6, s1 + p2 + 1)
         return _bounded(p1 - s1 + s2 + scale, scale)
@@ -158,12 +159,22 @@ def compare_exactly(one: DataType, other: DataType | None) -> bool:
         return other is not None and one.spark() == other.spark()
     exact = (*INTEGERS, "DECIMAL")
     if one.name in exact and other.name in exact:
-        (p1, s1), (p2, s2) = _decimal(one), _decimal(other)
-        return max(p1 - s1, p2 - s2) + max(s1, s2) <= 38
+        return not is_too_long(one, other)
     families = {_family(one), _family(other)}
     return (
         one.spark() == other.spark() or {one.name, other.name} == {"FLOAT", "DOUBLE"} or families == {"time"}
     )
+
+
+def is_too_long(one: DataType | None, other: DataType | None) -> bool:
+    """Returns whether two exact numbers have more than 38 digits together, the most that Spark compares."""
+    exact = (*INTEGERS, "DECIMAL")
+    if not isinstance(one, ScalarType) or not isinstance(other, ScalarType):
+        return False
+    if one.name not in exact or other.name not in exact:
+        return False
+    (p1, s1), (p2, s2) = _decimal(one), _decimal(other)
+    return max(p1 - s1, p2 - s2) + max(s1, s2) > 38
 
 
 def fits(given: DataType | None, wanted: DataType) -> bool:

@@ -53,11 +53,6 @@ def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
         ("DATE_FORMAT(ts, 'yyyy-MM-dd')", "DATE_FORMAT(`ts`, 'yyyy-MM-dd')"),
         ("TIMESTAMP '2024-01-01 00:00:00'", "CAST('2024-01-01 00:00:00' AS TIMESTAMP_NTZ)"),
         ("DATE '2024-01-01'", "CAST('2024-01-01' AS DATE)"),
-        ("TO_TIMESTAMP(s, 'yyyy')", "CAST(TRY_TO_TIMESTAMP(`s`, 'yyyy') AS TIMESTAMP_NTZ)"),
-        (
-            "TO_TIMESTAMP(s, 'ss.SSSS')",
-            _cut("CAST(TRY_TO_TIMESTAMP(`s`, 'ss.SSSS') AS TIMESTAMP_NTZ)"),
-        ),
         ("TO_TIMESTAMP_LTZ(b, 3)", "TIMESTAMP_MILLIS(`b`)"),
         ("TO_TIMESTAMP_LTZ(b, 0)", "TIMESTAMP_SECONDS(`b`)"),
         ("REGEXP_EXTRACT(s, 'x')", "NULLIF(REGEXP_EXTRACT(`s`, 'x', 0), '')"),
@@ -73,6 +68,12 @@ def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
 def test_translated(flink: str, spark: str) -> None:
     (column,) = table(*COLUMNS, f"c AS {flink}\n").schema.computed
     assert column.spark == spark
+
+
+def test_a_time_that_is_read_by_a_format_is_cut() -> None:
+    (column,) = table(*COLUMNS, "c AS TO_TIMESTAMP(s, 'ss.SSSS')\n").schema.computed
+    read = "CAST(TRY_TO_TIMESTAMP(`s`, 'ss.SSSS') AS TIMESTAMP_NTZ)"
+    assert column.spark.startswith(f"COALESCE({_cut(read)}, IF(`s` RLIKE '^ *[0-9]{{4}}-', ")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,16 @@ def test_a_column_may_be_named_like_such_a_function() -> None:
         ("f(a) / 2", 6, "the types of the operands of this division are not known"),
         ("CAST(s AS BINARY(3))", 16, "a cast to BYTES of a length is not supported; cast to BYTES"),
         ("TIME '10:00:00'", 6, "Delta does not support TIME; compare strings"),
-        ("MAP['k', 1]", 6, "write MAP_FROM_ARRAYS(ARRAY[keys], ARRAY[values])"),
+        ("MAP['k']", 6, "MAP takes pairs of a key and a value: MAP['a', 1, 'b', 2]"),
+        ("MAP['k', NULL]", 6, "the types of the keys and values of this MAP are not known"),
+        (
+            "JSON_QUERY(s, '$' WITH WRAPPER)",
+            24,
+            "JSON_QUERY takes a text and a path, and not WITH; CAST its result in place of RETURNING",
+        ),
+        ("JSON_VALUE(s, '$.a' RETURNING INT)", 26, "JSON_VALUE takes a text and a path, and not RETURNING"),
+        ("JSON_VALUE(s, '$.a' NULL ON EMPTY)", 31, "JSON_VALUE takes a text and a path, and not ON"),
+        ("s IS JSON", 6, "IS JSON is not supported; JSON_EXISTS(x, '$') is TRUE for a text that is JSON"),
         ("TO_TIMESTAMP_LTZ(b, 6)", 6, "the unit of the arguments of TO_TIMESTAMP_LTZ must be known"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.errors import DdlError
-from tests.expressions.known_differences import DIFFERENCES
+from tests.expressions.known_differences import is_known
 from tests.expressions.vectors import (
     Vector,
     drawn_seed,
@@ -30,7 +30,7 @@ def _failing(chosen: Sequence[Vector]) -> Mapping[str, tuple[Vector, str, str]]:
     """The accepted expressions that may fail, without their failures, and why they fail."""
     found = {}
     for vector in chosen:
-        if vector.refused is None and not vector.has_bug:
+        if vector.refused is None:
             try:
                 value, fails = failure_text(vector.expression)
             except DdlError:
@@ -38,10 +38,6 @@ def _failing(chosen: Sequence[Vector]) -> Mapping[str, tuple[Vector, str, str]]:
             if fails is not None:
                 found[vector.expression] = (vector, value, fails)
     return found
-
-
-def _is_known(expression: str, row: int) -> bool:
-    return any(d.about.search(f"{expression}=>{given(expression, row)}") for d in DIFFERENCES)
 
 
 @pytest.fixture(scope="module", params=["drawn", pytest.param("all", marks=pytest.mark.slow)])
@@ -68,7 +64,8 @@ def test_it_fails_for_the_rows_for_which_flink_fails(
         for row, reasons in enumerate(found)
         for n, vector in enumerate(vectors_)
         if (isinstance(v := vector.values[row], dict) and "error" in v) != (reasons[n + 1] is not None)
-        and not _is_known(vector.expression, row)
+        and vector.is_judged(row)
+        and not is_known(vector, row)
     ]
     assert wrong == []
     assert sum(reason is not None for reasons in found for reason in reasons[1:]) > len(vectors_) / 2

@@ -238,6 +238,15 @@ def not_analysed(table: DataFrame, chosen: Sequence[tuple[str, str]]) -> list[st
         ),
         ("UNIX_TIMESTAMP()", "UNIX_TIMESTAMP does not take (); legal: UNIX_TIMESTAMP(time_text, pattern)"),
         ("TO_TIMESTAMP_LTZ(1, 6)", "the unit of the arguments of TO_TIMESTAMP_LTZ must be known"),
+        (
+            "TO_DATE('240229', 'yyMMdd')",
+            "the format 'yyMMdd' has a year of two digits, whose century depends on the clock in Flink; write yyyy",
+        ),
+        ("TO_TIMESTAMP('60', 'D')", "the format 'D' of a time has D, which is not supported"),
+        (
+            "CAST(1 AS DECIMAL(38, 0)) < CAST(1 AS DECIMAL(38, 18))",
+            "Spark compares DECIMAL(38, 0) and DECIMAL(38, 18) without their last digits, as both together have more",
+        ),
         ("SHA2('a', 100)", "the bits of SHA2 must be a constant: 224, 256, 384, 512"),
     ],
 )

@@ -91,7 +91,7 @@ def test_common_type_of_unknown_types() -> None:
     [
         ("a + b", "INT", "BIGINT", "BIGINT"),
         ("a + b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(7, 2)"),
-        ("a * b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(9, 3)"),
+        ("a * b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(10, 3)"),
         ("a / b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(11, 8)"),
         ("a % b", "DECIMAL(4, 2)", "DECIMAL(5, 1)", "DECIMAL(4, 2)"),
         ("a * b", "DECIMAL(30, 10)", "DECIMAL(30, 10)", "DECIMAL(38, 6)"),

@@ -40,6 +40,7 @@ __all__ = [
     "TYPES",
     "Vector",
     "accepted",
+    "columns_of",
     "drawn_seed",
     "evaluate",
     "failure_text",
@@ -47,16 +48,18 @@ __all__ = [
     "inputs",
     "is_same",
     "spark_text",
+    "translated",
     "vectors",
 ]
 
 
-def _types(columns: str) -> Mapping[str, DataType]:
+def columns_of(columns: str) -> Mapping[str, DataType]:
+    """The types of columns by their names."""
     ddl = parse(f"CREATE TABLE t ({columns}) WITH ('connector' = 'kafka')", "t.sql")
     return {c.name: c.type for c in ddl.schema.physical}
 
 
-TYPES: Mapping[str, DataType] = _types(columns())
+TYPES: Mapping[str, DataType] = columns_of(columns())
 _AT_ONCE = 60
 _TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
@@ -70,26 +73,15 @@ class Vector:
     type: str
     values: Sequence[Any]
 
-    @property
-    def has_bug(self) -> bool:
-        """Whether Flink fails for the expression itself: its generated code does not compile, or its planner folds a
-        constant that it cannot represent (NULL, infinity, a FLOAT of more than seven digits)."""
-        errors = [str(v.get("error", "")) for v in self.values if isinstance(v, dict)]
-        is_constant = "c_" not in self.expression
-        return any(map(_BUG.match, errors)) or (
-            is_constant
-            and (
-                re.search("AS FLOAT\\)|'-0.0'", self.expression) is not None
-                or any(map(_FOLDED.match, errors))
-            )
-        )
+    def is_judged(self, row: int) -> bool:
+        """Whether Flink has a value or an error for the row: its generated code may not compile, or be at fault."""
+        value = self.values[row]
+        return not (isinstance(value, dict) and _BUG.match(str(value.get("error", ""))))
 
 
 _BUG = re.compile(
     "CompileException|CodeGenException|ValidationException|NullPointerException|AssertionError|ClassCast"
 )
-_ROUNDED = re.compile("AS FLOAT\\)|'-0.0'")
-_FOLDED = re.compile("TableException: Column|ArithmeticException: Division|NumberFormatException: Infinite")
 
 
 def drawn_seed() -> int:
@@ -109,7 +101,7 @@ def vectors() -> Iterator[Vector]:
 
 def spark_text(expression: str) -> str:
     """The expression in Spark SQL. Raises DdlError where the bridge refuses it."""
-    return text_of(_translated(expression))
+    return text_of(translated(expression))
 
 
 def accepted(expressions: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -125,7 +117,7 @@ def accepted(expressions: Iterable[str]) -> Iterator[tuple[str, str]]:
 def failure_text(expression: str, columns: str | None = None) -> tuple[str, str | None]:
     """The expression without its failures, and why it fails for a row; None if it cannot. `columns` are
     those of another table."""
-    root = _translated(expression, TYPES if columns is None else _types(columns))
+    root = translated(expression, TYPES if columns is None else columns_of(columns))
     fails = failure(root)
     return text_of(without_failures(root)), None if fails is None else text_of(fails)
 
@@ -136,7 +128,8 @@ def given(expression: str, row: int) -> str:
     return ", ".join(repr(every[n][1][row]) for n in re.findall(r"\bc_(\w+)", expression) if n in every)
 
 
-def _translated(expression: str, types: Mapping[str, DataType] | None = None) -> exp.Expr:
+def translated(expression: str, types: Mapping[str, DataType] | None = None) -> exp.Expr:
+    """The expression of a computed column, adapted. Raises DdlError where the bridge refuses it."""
     cursor = Cursor(Source(expression, "x.sql"))
     return translate(cursor, 0, len(cursor.tokens) - 1, "c", TYPES if types is None else types)
 
