@@ -160,7 +160,7 @@ def test_one_that_died_while_it_took_the_lease_is_waited_for_in_vain(desk: Desk)
 @pytest.mark.slow
 def test_one_at_a_time_for_a_minute(desk: Desk) -> None:
     """Threads take and release it all the time; each has a heartbeat, which writes the file that the others read."""
-    desk.timing, until = LeaseTiming(0.05, 0.05, 0.005), time.monotonic() + 60
+    desk.timing, until = LeaseTiming(1.0, 1.0, 0.005), time.monotonic() + 60
     held, draw, refused = threading.Semaphore(1), random.Random(1), list[str]()
 
     def work(_: int) -> int:
@@ -169,7 +169,7 @@ def test_one_at_a_time_for_a_minute(desk: Desk) -> None:
             try:
                 with desk.acquire() as lease:
                     assert held.acquire(blocking=False), "two of them own it"
-                    time.sleep(draw.random() / 5)
+                    time.sleep(draw.choice((0.0, 0.05, 1.2)))
                     held.release()
                     lease.check()
                     done += lease.warning is None
@@ -178,7 +178,7 @@ def test_one_at_a_time_for_a_minute(desk: Desk) -> None:
         return done
 
     with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(work, range(8))) > 50
+        assert sum(pool.map(work, range(8))) > 20
     assert all("another run is at work" in message for message in refused)
 
 
