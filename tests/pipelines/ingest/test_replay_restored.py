@@ -55,6 +55,7 @@ def quarantined(world: World) -> int:
     return world.spark.read.format("delta").load(f"{world.folder}/table_quarantine").count()
 
 
+@pytest.mark.slow
 def test_a_replay_that_was_taken_back_is_done_again(make: Make, arm: Callable[[str, str], Path]) -> None:
     """It died after its commit, and before it had removed its records from the quarantine."""
     world = make()

@@ -89,9 +89,8 @@ def test_bad_records_decides_about_a_row_that_breaks_a_check(make: Make, bad_rec
         assert not quarantined.exists()
 
 
-@pytest.mark.parametrize(
-    "reader", ["auto", pytest.param("spark", marks=pytest.mark.slow)]
-)  # auto: consumers, which leave such a table to Spark
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["auto", "spark"])  # auto: consumers, which leave such a table to Spark
 def test_rows_too_long_and_other_generated_values_are_bad_records(make: Make, reader: str) -> None:
     """Replayed once they fit; one that the table refuses again stays in the quarantine."""
     world = make(

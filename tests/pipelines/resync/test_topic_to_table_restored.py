@@ -38,7 +38,8 @@ def restore(world: World, version: int) -> None:
     DeltaTable(str(world.folder / "table")).restore(version, protocol_downgrade_allowed=True)
 
 
-@pytest.mark.parametrize("damaged", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("damaged", [True, False])
 def test_nothing_is_written_after_a_restore(
     world: World, monkeypatch: pytest.MonkeyPatch, damaged: bool
 ) -> None:

@@ -48,17 +48,9 @@ def rows(spark: SparkSession, lake: Path) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in spark.read.format("delta").load(f"{lake}/sink").collect())
 
 
-@pytest.mark.parametrize(
-    ("key", "constraint"),
-    [
-        ("keyed", "check"),
-        pytest.param("", "check", marks=pytest.mark.slow),
-        pytest.param("keyed", "not null", marks=pytest.mark.slow),
-        pytest.param("", "not null", marks=pytest.mark.slow),
-        pytest.param("keyed", "length", marks=pytest.mark.slow),
-        pytest.param("", "length", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["keyed", ""], ids=["keyed", "appended"])
+@pytest.mark.parametrize("constraint", ["check", "not null", "length"])
 def test_a_constraint_is_named(spark: SparkSession, lake: Path, key: str, constraint: str) -> None:
     column, named, bad = {
         "check": ("name STRING", "breaks the constraint short; nothing", "'secret'"),
