@@ -7,12 +7,13 @@ The options hold secrets: they are never logged, and never part of an error. Sou
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from urllib.parse import urlsplit
 
-__all__ = ["ANONYMOUS", "PROVIDERS", "file_options", "given_settings", "s3_options"]
+__all__ = ["ANONYMOUS", "PROVIDERS", "file_options", "given_settings", "misread_name", "s3_options"]
 
 ANONYMOUS = "AnonymousAWSCredentialsProvider"
 """Hadoop's provider for requests without a login."""
@@ -25,6 +26,8 @@ _LOGIN = {
     "fs.s3a.session.token": "aws_session_token",
 }
 _OF_SPARK = "spark.hadoop."
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
+"""In the name of a folder."""
 
 Settings = Callable[[], Mapping[str, str]]
 _given: ContextVar[Settings] = ContextVar("settings of Spark for files on object stores", default=dict)
@@ -38,6 +41,14 @@ def given_settings(settings: Settings) -> Iterator[None]:
         yield
     finally:
         _given.reset(before)
+
+
+def misread_name(folder: str) -> str | None:
+    """Why delta-rs does not find a folder of this machine; None if it does.
+
+    With an escape of a URI in a name, it looks into the folder whose name the escape means."""
+    found = _MISREAD.search(folder)
+    return found and f"the path has {found[0]!r} in a name, which delta-rs takes for another one"
 
 
 def file_options(uri: str) -> dict[str, str]:

@@ -7,22 +7,25 @@ pyarrow's ParquetFile does not, and two threads that read one hung and crashed a
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 MAKERS = {"ThreadPoolExecutor", "Thread", "foreachBatch", "ProcessPoolExecutor", "Timer", "fork"}
 SAYS = "# Shared by threads"
 MADE = {
-    "delta/deletion_vectors/commit.py": "delta/deletion_vectors/test_commit_power_loss.py",
+    "delta/deletion_vectors/commit.py": "delta/deletion_vectors/test_commit.py::test_threads_commit_to_one_table",
     "delta/deletion_vectors/matches.py": "delta/deletion_vectors/test_matches.py::test_threads_read_one_file",
-    "demo/pageviews.py": "pipelines/scripts/test_run.py",
-    "demo/run.py": "demo/test_run.py",
-    "kafka/stall_detector.py": "kafka/test_stall_detector.py",
+    "demo/pageviews.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
+    "demo/run.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
+    "kafka/stall_detector.py": "kafka/test_stall_detector.py::test_threads_that_compute_are_no_stall",
     "pipelines/ingest/read_ahead.py": "delta/test_append_files.py::test_threads_may_share_it",
-    "pipelines/ingest/stream_batches.py": "pipelines/ingest/test_run.py",
+    "pipelines/ingest/stream_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/worker_warm_up.py": "pipelines/ingest/test_worker_warm_up.py",
-    "pipelines/runtime/lease.py": "pipelines/runtime/test_lease_takeover.py",
-    "pipelines/runtime/rounds.py": "pipelines/runtime/test_rounds.py",
+    "pipelines/runtime/lease.py": "pipelines/runtime/test_lease_takeover.py::test_of_many_that_start_at_once_one_works",
+    "pipelines/runtime/rounds.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
 }
 """The modules of bridge/ that make threads, or are called by threads of others, and where theirs meet."""
 
@@ -51,8 +54,23 @@ def test_each_says_what_is_shared_where_they_are_made() -> None:
             )
 
 
-def test_each_has_a_test() -> None:
-    for module, test in MADE.items():
-        file, _, name = test.partition("::")
-        path = ROOT / "tests" / file
-        assert path.exists() and f"def {name}" in path.read_text(encoding="utf-8"), (module, test)
+@pytest.mark.parametrize("module", MADE)
+def test_each_has_a_test(module: str) -> None:
+    """A file that names the module or makes threads itself, and where one is named the test."""
+    file, _, name = MADE[module].partition("::")
+    text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+    assert imports(text, module) or makers(ROOT / "tests" / file), f"{file} does not meet {module}"
+    assert f"def {name or 'test_'}" in text, f"{file} has no test {name}"
+
+
+def imports(text: str, module: str) -> bool:
+    """Whether a test, or a program in a text of it, imports a module of bridge/, or from it."""
+    package, _, name = ("bridge." + module.removesuffix(".py").replace("/", ".")).rpartition(".")
+    return bool(re.search(rf"\b{re.escape(package)}(\.{name}\b| import (\w+, )*{name}\b)", text))
+
+
+def test_a_file_without_threads_does_not_count() -> None:
+    """As tests/pipelines/scripts/test_run.py, which was listed for a demo that it does not run."""
+    text = (ROOT / "tests/pipelines/scripts/test_run.py").read_text(encoding="utf-8")
+    assert not imports(text, "demo/pageviews.py")
+    assert not makers(ROOT / "tests/pipelines/scripts/test_run.py")

@@ -19,7 +19,7 @@ from bridge.config.paths import is_uri
 from bridge.errors import DefinitionError, TableError, UnsupportedError
 from bridge.log_layout import log_folder
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
-from bridge.store_options import file_options
+from bridge.store_options import file_options, misread_name
 
 __all__ = ["FoundTable", "delta_type", "find_tables", "read_columns"]
 
@@ -91,6 +91,9 @@ def read_columns(path: str) -> tuple[tuple[str, DataType], ...]:
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
+    misread = None if is_uri(path) else misread_name(path)
+    if misread:
+        raise TableError(f"the Delta table {path} cannot be read: {misread}; give the folder another name")
     try:
         schema = json.loads(DeltaTable(path, storage_options=file_options(path)).schema().to_json())
     except (DeltaError, OSError) as error:

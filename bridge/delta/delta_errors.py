@@ -93,7 +93,11 @@ _CONSTRAINT = re.compile(
     r"(?P<CHECK>(?<=CHECK constraint )\S+)|(?P<NULL>(?<=NOT NULL constraint violated for column: )\S+?(?=\.?(?:\s|$)))"
     r"|(?P<LENGTH>(?<=Failed check: )[^\n]{1,200}|(?<=type length limitation: )\d+)"
 )
-_WORDS = {"CHECK": "the constraint", "NULL": "NOT NULL of column", "LENGTH": "the length"}
+_WORDS = {
+    "CHECK": "the constraint",
+    "NULL": "NOT NULL of column",
+    "LENGTH": "the length of a CHAR or VARCHAR column:",
+}
 """What Delta's messages say of a constraint; the values of the row stand elsewhere."""
 _BROKEN = "broken: "
 
@@ -117,7 +121,7 @@ def error_names(error: BaseException) -> frozenset[str]:
         if condition:
             names.add(condition[1])
         if (broken := _CONSTRAINT.search(text)) is not None and names & _CONSTRAINTS:
-            names.add(f"{_BROKEN}{_WORDS[str(broken.lastgroup)]} {broken[0]}")
+            names.add(f"{_BROKEN}{_WORDS[str(broken.lastgroup)]} {broken[0].rstrip('.')}")
         java = java.getCause()
     return frozenset(names)
 

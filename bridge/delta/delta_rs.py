@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from bridge.delta.object_store import storage_options
 from bridge.delta.table import Table
 from bridge.delta.table_files import local_folder, scheme_of
 from bridge.errors import BridgeError
+from bridge.store_options import misread_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +36,6 @@ __all__ = [
 
 _READS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
-_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
-"""In the name of a folder."""
 _OLD_WRITER = 4
 """The last writer version of the protocol without table features, column mapping and identity columns."""
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
@@ -83,10 +81,8 @@ def folder_in_driver(table: Table, where: str = "in local files") -> str:
     folder = local_folder(table.location)
     if folder is None:
         raise UnsupportedByEngine(f"the table is stored in {scheme_of(table.location)}, not {where}")
-    if found := _MISREAD.search(folder):
-        raise UnsupportedByEngine(
-            f"the path has {found[0]!r} in a name, which delta-rs takes for another one"
-        )
+    if misread := misread_name(folder):
+        raise UnsupportedByEngine(misread)
     return folder
 
 

@@ -224,11 +224,18 @@ def _last_in_log(table: Table, pipeline: str) -> int:
 
 
 def committed_by(table: Table, pipeline: str, run: str) -> bool:
-    """Whether the log contains a commit of this run of the pipeline. Reads only as much of the log as necessary."""
+    """Whether the table has a commit of this run of the pipeline, which no RESTORE took back.
+
+    Reads only as much of the log as necessary. Raises GapError for a RESTORE by timestamp."""
+    restored_to: int | None = None
     for commit in newest_first(table):
+        if restored_to is not None and commit["version"] > restored_to:
+            continue
         parsed = IngestProgress.from_json(commit["userMetadata"])
         if parsed and (parsed[0].pipeline, parsed[0].run) == (pipeline, run):
             return True
+        if commit["operation"] == "RESTORE":
+            restored_to = _restored_to(table, commit)
     return False
 
 

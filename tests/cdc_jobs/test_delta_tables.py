@@ -153,3 +153,17 @@ def test_a_type_that_the_bridge_does_not_have() -> None:
     assert delta_type("variant") is None
     assert delta_type({"type": "struct", "fields": [field]}) is None
     assert delta_type({"type": "array", "elementType": "variant", "containsNull": True}) is None
+
+
+def test_a_folder_that_delta_rs_takes_for_another_one_is_refused(tmp_path: Path) -> None:
+    """It would read the columns of the table in the folder whose name the escape means."""
+    write_table(tmp_path / "a b" / "t", ONE)
+    write_table(tmp_path / "t", {"other": pa.array(["x"])})
+    (tmp_path / "a%20b").mkdir()
+    (tmp_path / "t").rename(tmp_path / "a%20b" / "t")
+    with pytest.raises(TableError) as refused:
+        read_columns(str(tmp_path / "a%20b" / "t"))
+    assert str(refused.value) == (
+        f"the Delta table {tmp_path}/a%20b/t cannot be read: the path has '%20' in a name, which delta-rs takes for "
+        "another one; give the folder another name"
+    )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
-from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
+from bridge.delta.ingest_progress import IngestProgress, committed_by, last_batch, read_progress
 from bridge.delta.table import create_table, open_table
 from bridge.errors import GapError, TableError
 from bridge.offsets import Offsets
@@ -209,3 +209,16 @@ def test_the_last_batch_is_known_to_delta_and_to_the_log(spark: SparkSession, la
     append(table, [(7, "z")])
     for target in (table, PublicApi(table)):
         assert (last_batch(target, "p"), last_batch(target, "other")) == (1, -1)  # type: ignore[arg-type]
+
+
+def test_a_run_whose_commit_was_taken_back_has_not_committed(spark: SparkSession, lake: Path) -> None:
+    """Unless a later RESTORE brings it back. An interrupted replay asks it, before it removes its records."""
+    table = made(spark, lake / "t")
+    for batch, run in enumerate(("one", "two")):
+        append(table, [(batch, "a")], userMetadata=at(batch, run).to_json(table.id))
+    found = []
+    for restored in (None, 1, 2, 0):
+        if restored is not None:
+            table.delta().restoreToVersion(restored)
+        found.append([committed_by(table, "p", run) for run in ("one", "two", "three")])
+    assert found == [[True, True, False], [True, False, False], [True, True, False], [False] * 3]

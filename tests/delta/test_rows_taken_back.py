@@ -134,6 +134,8 @@ def test_a_restore_while_files_are_appended(
         ("WRITE", {"mode": "Overwrite", "predicate": "id > 1"}, False, False),
         ("WRITE", {"mode": "Append"}, False, False),
         ("DELETE", {"predicate": "[]"}, True, False),
+        ("TRUNCATE", {}, True, False),
+        ("CLONE", {"source": "u"}, True, True),
         ("DELETE", {"predicate": '["(id > 1)"]'}, False, False),
         ("OPTIMIZE", {}, False, False),
         ("UPDATE", {}, False, False),

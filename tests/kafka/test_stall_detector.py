@@ -42,3 +42,29 @@ def test_only_a_stopped_process_is_detected(stopped: bool, work: str) -> None:
         process.stdin.close()
         output = process.stdout.read()
     assert bool(re.match(r"a task that sends records stood still for \d+ s", output)) == stopped, output
+
+
+_MANY_THREADS = """
+import sys, threading, time
+from bridge.kafka.stall_detector import StallDetector
+until = time.monotonic() + float(sys.argv[1])
+def work():
+    while time.monotonic() < until:
+        sum(range(10**4))
+with StallDetector() as detector:
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    checks = 0
+    while time.monotonic() < until:
+        detector.check()
+        checks += 1
+print("checked" if checks else "never checked")
+"""
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
+def test_threads_that_compute_are_no_stall(seconds: float) -> None:
+    command = [sys.executable, "-c", _MANY_THREADS, str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=False)
+    assert (done.stdout, done.stderr) == ("checked\n", "")

@@ -19,6 +19,7 @@ from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
 from bridge.delta.merge_semantics import INSERT_ALWAYS, merge_own_columns, repair_by_key
 from bridge.delta.merge_spark import SparkEngine
+from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.kafka import admin, source
@@ -196,6 +197,7 @@ class _Run:
         check_offsets_available(progress.offsets, admin.describe(self.topic), progress.topic_ids)
         last = _last_progress(self.table, progress.pipeline)
         if not rows and last and replace(last[0], run=progress.run, batch=progress.batch) == progress:
+            following(self.table, progress)
             return last[1]
         failpoints.hit("resync.before-commit")
         key = self.definition.primary_key

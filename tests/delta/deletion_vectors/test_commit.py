@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +89,27 @@ def test_no_commit_leaves_a_gap(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no version 1, so version 2 would leave a gap"):
         write_commit(str(tmp_path), 2, [{"txn": {}}])
     assert [file.name for file in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
+def test_threads_commit_to_one_table(tmp_path: Path, seconds: float) -> None:
+    """Each version has one writer, and each file and folder of a commit is there, whichever thread has synced it."""
+    folder, until = str(tmp_path), time.monotonic() + seconds
+    assert write_commit(folder, 0, [{"protocol": {}}])
+
+    def commit(_: int) -> int:
+        version, done = 1, 0
+        while time.monotonic() < until:
+            adds = [write_data_file(folder, ROWS, 1) for _ in range(6)]
+            while not write_commit(folder, version, [{"add": add} for add in adds]):
+                version += 1
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(4) as pool:
+        made = sum(pool.map(commit, range(4)))
+    log = sorted((tmp_path / "_delta_log").glob("*.json"))
+    assert [file.name for file in log] == [f"{version:020}.json" for version in range(made + 1)]
+    for file in log[1:]:
+        actions = map(json.loads, file.read_text().splitlines())
+        assert all((tmp_path / action["add"]["path"]).is_file() for action in actions)

@@ -135,7 +135,7 @@ while time.monotonic() < until:
 """
 
 
-@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
 def test_threads_read_one_file(tmp_path: Path, seconds: float) -> None:
     """When they read one ParquetFile the process crashed or hung within seconds (docs/adr/049)."""
     done = subprocess.run(

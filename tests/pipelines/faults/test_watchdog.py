@@ -1,4 +1,4 @@
-"""A run that hangs in native code ends with 5, and the next one takes over at once."""
+"""An ingest or a publish that hangs in native code ends with 5, and the next one takes over at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.publish.run import publish
 from tests.pipelines.processes import Process
 from tests.pipelines.world import World, upsert
 
@@ -41,3 +42,22 @@ def test_the_next_run_takes_over(
     summary = ingest(spark, definition)
     assert time.monotonic() - begun < 60 and summary.warning is None
     assert [row[:2] for row in world.rows()] == [(1, "a")]
+
+
+@pytest.mark.slow
+def test_a_publish_that_hangs_ends_too(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """After its records were sent, and before it has recorded that: the next run sends them again, and no others."""
+    world = World.make(spark, broker, lake, unique, partitions=1)
+    rows = spark.createDataFrame([(1, "a", None)], "id BIGINT, name STRING, amount DECIMAL(10, 2)")
+    rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(f"{lake}/table")
+    definition = world.definition(run={"step-timeout": "45 s"})
+    with Process("publish", world.folder / "orders.yaml", tmp_path / "first") as run:
+        run.until(run.arm("publish.sent", "freeze"))
+        assert run.ended(200) == 5, run.output
+        run.alone(20)
+    assert "stalled: publish orders has not ended this step within 45 s: " in run.output
+    assert publish(spark, definition).warning is None
+    assert {k for k, _ in world.received()} == {b'{"id":1}'} and len(world.received()) <= 2
+    assert publish(spark, definition).records_out == 0

@@ -15,6 +15,7 @@ from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.pipelines.world import World, tombstone, upsert
@@ -86,6 +87,61 @@ def test_bad_records_decides_about_a_row_that_breaks_a_check(make: Make, bad_rec
         assert all(re.fullmatch(CHECK, row[1]) for row in rows)
     else:
         assert not quarantined.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["auto", "spark"])  # auto: consumers, which leave such a table to Spark
+def test_rows_too_long_and_other_generated_values_are_bad_records(make: Make, reader: str) -> None:
+    """Replayed once they fit; one that the table refuses again stays in the quarantine."""
+    world = make(
+        sections=f"ingest: {{bad-records: quarantine, reader: {reader}}}\n",
+        columns="id BIGINT, name STRING, twice BIGINT, PRIMARY KEY (id) NOT ENFORCED",
+    )
+    spark, place = world.spark, str(world.folder / "table")
+    builder = DeltaTable.create(spark).location(place).addColumn("id", "BIGINT")
+    builder = builder.addColumn("name", "VARCHAR(3)").addColumn("twice", "BIGINT", generatedAlwaysAs="id * 2")
+    builder.property("delta.enableChangeDataFeed", "true").execute()
+
+    def row(id: int, name: str, twice: int) -> str:
+        return f'{{"id":{id},"name":"{name}","twice":{twice}}}'
+
+    rows = [row(1, "äöü", 2), row(2, "long", 4), row(3, "c", 7), row(4, "d", 8)]
+    world.send([(f'{{"id":{number}}}', text) for number, text in enumerate(rows, 1)])
+    summary = ingest(spark, world.definition())
+    assert (world.rows(), summary.bad_records) == ([(1, "äöü", 2), (4, "d", 8)], 2)
+    aside = f"delta.`{place}_quarantine`"
+    reasons = spark.sql(f"SELECT offset, reason FROM {aside} ORDER BY offset").collect()
+    assert list(map(tuple, reasons)) == [
+        (1, "column 'name' is VARCHAR(3) in the table, and the value is longer"),
+        (
+            2,
+            "column 'twice' is GENERATED ALWAYS AS (id * 2) in the table, and the row has another value",
+        ),
+    ]
+    for offset, text in ((1, row(2, "still long", 4)), (2, row(3, "c", 6))):
+        spark.sql(f"UPDATE {aside} SET value = CAST('{text}' AS BINARY) WHERE offset = {offset}")
+    done = replay(spark, world.definition())
+    assert (done.replayed, done.still_bad) == (1, 1)
+    assert world.rows() == [(1, "äöü", 2), (3, "c", 6), (4, "d", 8)]
+    assert spark.sql(f"SELECT offset FROM {aside}").collect()[0][0] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("appends", [False, True], ids=["keyed", "appended"])
+def test_a_row_that_a_check_refuses_is_not_replayed(make: Make, appends: bool) -> None:
+    """It stays in the quarantine until the constraint is gone, or the row is corrected."""
+    world = make(sections="ingest: {bad-records: quarantine}\n", **(APPENDS if appends else {}))
+    spark, place = world.spark, f"delta.`{world.folder}/table`"
+    constrain(world, check=True)
+    world.send([upsert(1, "ok"), ('{"id":2}', "{")])
+    assert ingest(spark, world.definition()).bad_records == 1
+    document = str(upsert(2, "secret")[1])
+    spark.sql(f"UPDATE delta.`{world.folder}/table_quarantine` SET value = CAST('{document}' AS BINARY)")
+    done = replay(spark, world.definition())
+    assert (done.replayed, done.still_bad, world.rows()) == (0, 1, [(1, "ok", ONE)])
+    spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT short")
+    assert replay(spark, world.definition()).replayed == 1
+    assert world.rows() == [(1, "ok", ONE), (2, "secret", ONE)]
 
 
 def test_a_check_that_is_added_during_a_run_names_the_record(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +13,15 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError
 from bridge.metrics import BatchReport
+from bridge.peek import peek
 from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.explain import explain
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.maintain import maintain
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.pipelines.world import World, key, tombstone, upsert
 
@@ -31,7 +35,7 @@ FOLDERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDERS)
-def test_every_verb_finds_a_folder_by_its_name(
+def test_pipelines_find_a_folder_by_its_name(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], name: str
 ) -> None:
     folder = lake / name
@@ -64,6 +68,16 @@ def test_every_verb_finds_a_folder_by_its_name(
     publish(spark, out)
     assert {k for k, _ in back.received()} == {key(1).encode(), key(3).encode()}
     assert verify(spark, out, direction="publish").equal
+    world.sections = f"{aside}quality: {{suite: suite.json, results: {{path: results}}}}\n"
+    uniqueness = {"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}
+    (folder / "suite.json").write_text(json.dumps({"name": "s", "expectations": [uniqueness], "meta": {}}))
+    checked = check(spark, world.definition(run=run))
+    assert checked.verdict.success and Path(checked.report).parent.parent == folder
+    assert spark.read.format("delta").load(f"{folder}/results").count() > 0
+    world.send([upsert(1, "e")])
+    planned = explain(spark, world.definition(run=run))
+    assert (planned.keys, planned.files_touched) == (1, 1)
+    assert [record.key.json for record in peek(world.definition(run=run), limit=1)] == [key(1)]
     assert [path.name for path in lake.iterdir()] == [name]
 
 

@@ -148,3 +148,46 @@ def test_all_rows_deleted_by_another_writer_stay_so_with_a_warning(make: Make) -
     )
     DeltaTable(place).delete()
     assert "run `bridge resync FILE`" in str(ingest(world.spark, world.definition()).warning)
+
+
+@pytest.mark.slow
+def test_each_pipeline_with_columns_of_its_own_goes_back(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """One while it runs, the other one when it is started again."""
+    own, ids = "path: table, merge-columns: all", range(9)
+    names, paid = (
+        World.make(
+            spark,
+            broker,
+            lake,
+            unique,
+            columns=f"id BIGINT, {column}, PRIMARY KEY (id) NOT ENFORCED",
+            delta=own,
+            partitions=1,
+        )
+        for column in ("name STRING", "paid INT")
+    )
+    first, other = names.definition("names", BY_THREE), paid.definition("paid", {"checkpoint": "other"})
+    reports: list[BatchReport] = []
+
+    def listener(report: BatchReport) -> None:
+        reports.append(report)
+        if len(reports) == 1:
+            ingest(spark, other)
+        elif len(reports) == 2:
+            restore(names, reports[0].version or 0)
+
+    for some in (ids[:1], ids[1:]):
+        names.send([(f'{{"id":{n}}}', f'{{"id":{n},"name":"n"}}') for n in some])
+        paid.send([(f'{{"id":{n}}}', f'{{"id":{n},"paid":{n}}}') for n in some])
+        if some == ids[:1]:
+            ingest(spark, first)
+            ingest(spark, other)
+    assert "the run has gone back" in str(ingest(spark, first, listener=listener).warning)
+    assert [r.records_in for r in reports] == [3, 3, 3, 2]
+    assert names.table().where("paid IS NOT NULL").count() == 1
+    assert ingest(spark, other).records_in == 8
+    assert sorted(map(tuple, names.table().select("id", "name", "paid").collect())) == [
+        (n, "n", n) for n in ids
+    ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -153,6 +155,31 @@ def test_one_that_died_while_it_took_the_lease_is_waited_for_in_vain(desk: Desk)
     assert seconds >= 3 * EVERY
     assert desk.taken()[0] < seconds
     assert not list(desk.file.parent.glob("*.claim"))
+
+
+@pytest.mark.slow
+def test_one_at_a_time_for_a_minute(desk: Desk) -> None:
+    """Threads take and release it all the time; each has a heartbeat, which writes the file that the others read."""
+    desk.timing, until = LeaseTiming(1.0, 1.0, 0.005), time.monotonic() + 60
+    held, draw, refused = threading.Semaphore(1), random.Random(1), list[str]()
+
+    def work(_: int) -> int:
+        done = 0
+        while time.monotonic() < until:
+            try:
+                with desk.acquire() as lease:
+                    assert held.acquire(blocking=False), "two of them own it"
+                    time.sleep(draw.choice((0.0, 0.05, 1.2)))
+                    held.release()
+                    lease.check()
+                    done += lease.warning is None
+            except ConcurrentRunError as error:
+                refused.append(str(error))
+        return done
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(work, range(8))) > 20
+    assert all("another run is at work" in message for message in refused)
 
 
 @pytest.mark.parametrize("text", ["", '{"format": 1, "pid"', "[]", '{"format": 2}'])
