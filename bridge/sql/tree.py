@@ -13,6 +13,7 @@ from bridge.ddl.tokens import Source
 from bridge.errors import DdlError, UnsupportedError
 from bridge.sql.refused_parts import unsupported
 from bridge.sql.statements import Name, QueryText, WindowCall
+from bridge.sql.sums import with_wrapping_sums
 
 __all__ = [
     "QueryTree",
@@ -124,4 +125,5 @@ def comparable_text(node: exp.Expr) -> str:
 
 def spark_text(tree: exp.Expr) -> str:
     """Returns Spark SQL in which all names are quoted."""
+    tree = with_wrapping_sums(tree)
     return str(tree.sql("spark", identify=True, normalize_functions=False, comments=False))
