@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -92,7 +93,7 @@ def _event(g: int, a: int, b: int) -> tuple[None, dict[str, object]]:
     return None, {"g": g, "a": a, "b": b}
 
 
-def _quarantined(spark: SparkSession, lake: Path, name: str) -> list[tuple[object, ...]]:
+def _quarantined(spark: SparkSession, lake: Path, name: str) -> list[tuple[Any, ...]]:
     rows = spark.read.format("delta").load(
         str(lake / "bridge-state" / "script" / "results" / f"{name}_quarantine")
     )
@@ -122,7 +123,7 @@ def test_rows_of_a_topic_without_a_key_are_named_by_their_records(
     }
     script.send("in", [_event(2, 6, 0), _event(2, 7, 0), _event(2, 7, 0), _event(2, 8, 1)])
     script.run()
-    of_rows = [(topic, 0, offset, [], reason) for offset in (1, 2, 3, 4)]
+    of_rows: list[tuple[object, ...]] = [(topic, 0, offset, [], reason) for offset in (1, 2, 3, 4)]
     assert _quarantined(spark, lake, "o") == _quarantined(spark, lake, "n") == of_rows
     pairs = [
         (left, {name: value for name, value in key}) for _, _, left, key, _ in _quarantined(spark, lake, "w")
