@@ -1,6 +1,7 @@
 """Aggregate functions: what a query may call, the types of the results in Flink, and the same in Spark SQL.
 
 In Flink SUM and AVG of integers have the type of their argument, and AVG of integers is truncated; Spark widens both.
+AVG divides a BIGINT sum, which wraps like that of SUM.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from bridge.expressions.names import AGGREGATES
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NUMERIC
 from bridge.schema import DataType, ScalarType
+from bridge.sql.sums import note_sum
 from bridge.sql.tree import QueryTree
 
 __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
@@ -106,9 +108,11 @@ def translate_aggregate(tree: QueryTree, aggregate: Aggregate, argument: DataTyp
     assert isinstance(argument, ScalarType)
     if argument.name in ("FLOAT", "DOUBLE"):
         return aggregate.node if result.spark() == "DOUBLE" else _cast(aggregate.node.copy(), result.spark())
-    if name == "SUM":
-        return _cast(aggregate.node.copy(), result.spark())
     total = _named(aggregate.node, "SUM")
+    if argument.name in INTEGERS:
+        note_sum(total, argument.name, argument.name if name == "SUM" else "BIGINT")
+    if name == "SUM":
+        return total if argument.name in INTEGERS else _cast(total, result.spark())
     count = spark("NULLIF(@0, 0)", _named(aggregate.node, "COUNT"))
     if argument.name in INTEGERS:
         return _cast(exp.IntDiv(this=total, expression=count), result.spark())

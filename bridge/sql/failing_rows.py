@@ -21,7 +21,6 @@ from bridge.expressions.failures import (
     text_of,
     without_failures,
 )
-from bridge.sql.aggregates import aggregate_call
 from bridge.sql.connectors import Table
 from bridge.sql.joins import conjuncts
 from bridge.sql.positions import POSITION_COLUMNS
@@ -49,17 +48,23 @@ _NAME = "__failing"
 @dataclass(frozen=True)
 class FailingRows:
     """The rows, pairs or groups for which a SELECT fails, in Spark SQL: REASON, and a column for each of `columns`,
-    which are their keys and positions in `sources`. Each is there once, unless a source `has_no_key`."""
+    which are their keys and positions in `sources`. Each may be there several times."""
 
     sources: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
     """The table and its column; of a group no table, and what it is grouped by."""
     has_no_key: bool
+    """Whether these columns do not tell the rows of each source apart."""
     of_several: bool
     """Whether rows fail that depend on several rows of a source, such as groups, so that all rows are needed."""
     spark_sql: str
     stop: bool
     """Whether they stop the run; else the query leaves them out."""
+
+    @property
+    def positioned(self) -> frozenset[str]:
+        """The sources whose rows are known by POSITION_COLUMNS."""
+        return frozenset(table for table, name in self.columns if table and name == POSITION_COLUMNS[0].name)
 
 
 def leave_out_failing(
@@ -71,8 +76,8 @@ def leave_out_failing(
     is_windowed: bool = False,
 ) -> tuple[FailingRows, ...]:
     """Leaves out, in place, rows for which a translated query fails; returns these. `tables` are those that it reads,
-    by name, and `positioned` those that have POSITION_COLUMNS. With `stop` the query stays as it is. `is_windowed`: its
-    rows come when their windows close."""
+    by name; topics without a key, and those that are `positioned`, have POSITION_COLUMNS. With `stop` the query stays
+    as it is. `is_windowed`: its rows come when their windows close."""
     guard = _Guard(tables, positioned, stop, is_windowed)
     guard.query(query.copy() if stop else query, None)
     return tuple(guard.found)
@@ -96,7 +101,7 @@ class _Guard:
             self._select(node, None if node.args.get("distinct") else needed)
 
     def _select(self, select: exp.Select, needed: Needed) -> None:
-        read = [p.unalias() for n, p in enumerate(select.expressions) if needed is None or n in needed]
+        read = _read(select, needed)
         where, group, having = (select.args.get(clause) for clause in ("where", "group", "having"))
         groups = list(group.expressions) if group is not None else []
         joins = select.args.get("joins") or []
@@ -109,7 +114,7 @@ class _Guard:
             if join.args.get("on") is not None:
                 self._sides(join, items(select))
                 self._pairs(select, place)
-        is_grouped = bool(groups) or any(aggregate_call(n) for p in [*read, *rest] for n in p.walk())
+        is_grouped = bool(groups) or any(map(has_aggregate, [*read, *rest]))
         computed = [failure(node) for node in (groups if is_grouped else read)]
         if is_grouped:
             computed += arguments([*read, *rest])
@@ -120,8 +125,7 @@ class _Guard:
             select.where(_is_null(fails), copy=False)
         if not is_grouped:
             return
-        read = [p.unalias() for n, p in enumerate(select.expressions) if needed is None or n in needed]
-        fails = failure_where(having and having.this, first_failure(map(failure, read)))
+        fails = failure_where(having and having.this, first_failure(map(failure, _read(select, needed))))
         if fails is not None:
             self._add(select, fails, ("where", "group"))
             _compute_safely(select, None)
@@ -189,7 +193,7 @@ class _Guard:
                 tuple(columns),
                 has_no_key,
                 of_several,
-                spark_text(failing if has_no_key else failing.distinct()),
+                spark_text(failing),
                 self.stop,
             )
         )
@@ -201,7 +205,8 @@ class _Guard:
             table = self.tables.get(item.name)
             if table is None:
                 return []
-            positions = [c.name for c in POSITION_COLUMNS] if table.name in self.positioned else []
+            has_positions = table.name in self.positioned or (not table.key and table.topic is not None)
+            positions = [c.name for c in POSITION_COLUMNS] if has_positions else []
             return [
                 (table.name, name, exp.column(name, table=item.alias_or_name, quoted=True))
                 for name in (*table.key, *positions)
@@ -217,6 +222,11 @@ class _Guard:
             select.append("expressions", exp.alias_(column, shown, quoted=True))
             found.append((source, name, exp.column(shown, table=item.alias_or_name, quoted=True)))
         return found
+
+
+def _read(select: exp.Select, needed: Needed) -> list[exp.Expr]:
+    """The columns of a SELECT that are read, as they are now."""
+    return [p.unalias() for n, p in enumerate(select.expressions) if needed is None or n in needed]
 
 
 def _is_null(fails: exp.Expr) -> exp.Expr:

@@ -111,8 +111,11 @@ def plan_insert(
     tables = [table for table in catalogue.tables() if table.name in env.reads]
     stop = bad_records is BadRecords.FAIL
     by_name = {table.name: table for table in tables}
+    # Watermarks need the partitions of records, so the states of windows have their positions.
+    inputs = relation.window.inputs if relation.window is not None and relation.is_windowed else ()
+    positioned = {*env.positioned, *(read.table for read in inputs if by_name[read.table].topic is not None)}
     failing = leave_out_failing(
-        result.spark, by_name, env.positioned, stop=stop, is_windowed=relation.is_windowed
+        result.spark, by_name, positioned, stop=stop, is_windowed=relation.is_windowed
     )
     if analysed.groups is not None:
         leave_out_failing(analysed.groups.join, by_name, (), stop=stop)

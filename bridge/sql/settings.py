@@ -111,7 +111,9 @@ KEYS: tuple[Option[Any], ...] = (
         "Time after which Flink forgets state; 0, its default, is never.",
         default="0 ms",
         support=Support.REFUSED,
-        reason="results would be wrong once rows are forgotten; remove it, or delete rows at the source",
+        reason="results are computed again from the rows of the sources, so what was sent of a forgotten row would be "
+        f"taken back; remove it, and bound the state by windows (SET '{CLOSED_WINDOWS}' = 'remove') or by deletes in "
+        "upsert topics",
     ),
     Option(
         "table.local-time-zone",

@@ -10,6 +10,7 @@ from bridge.ddl.cursor import Cursor
 from bridge.ddl.dialect import Respelled, parse_tree, respell
 from bridge.ddl.tree import Tree
 from bridge.sql.statements import Name, QueryText, WindowCall
+from bridge.sql.sums import with_wrapping_sums
 
 __all__ = [
     "QueryTree",
@@ -98,4 +99,5 @@ def comparable_text(node: exp.Expr) -> str:
 
 def spark_text(tree: exp.Expr) -> str:
     """Returns Spark SQL in which all names are quoted."""
+    tree = with_wrapping_sums(tree)
     return str(tree.sql("spark", identify=True, normalize_functions=False, comments=False))

@@ -8,6 +8,11 @@ from tests.sql.scripts import plan, refusal
 
 FROM = "FROM `views` AS `views` GROUP BY `views`.`region`"
 
+ONES, HALF = "CAST(4294967295 AS BIGINT)", "CAST(2147483648 AS BIGINT)"
+WRAPPED = f"CAST((((SUM(`views`.`page`) & {ONES}) + {HALF}) & {ONES}) - {HALF} AS INT)"
+FILTER = "FILTER(WHERE `views`.`ok`)"
+LOWER = f"SUM(`views`.`user_id` & {ONES}) {FILTER}"
+
 
 @pytest.mark.parametrize(
     ("call", "type", "spark"),
@@ -15,8 +20,14 @@ FROM = "FROM `views` AS `views` GROUP BY `views`.`region`"
         ("COUNT(page)", "BIGINT", "COUNT(`views`.`page`)"),
         ("COUNT(DISTINCT page, user_id)", "BIGINT", "COUNT(DISTINCT `views`.`page`, `views`.`user_id`)"),
         ("COUNT(*) FILTER (WHERE page > 1)", "BIGINT", "COUNT(*) FILTER(WHERE `views`.`page` > 1)"),
-        ("SUM(page)", "INT", "CAST(SUM(`views`.`page`) AS INT)"),
-        ("SUM(page)", "BIGINT", "CAST(CAST(SUM(`views`.`page`) AS INT) AS BIGINT)"),
+        ("SUM(page)", "INT", f"CAST({WRAPPED} AS INT)"),
+        ("SUM(page)", "BIGINT", f"CAST({WRAPPED} AS BIGINT)"),
+        (
+            "SUM(user_id) FILTER (WHERE ok)",
+            "BIGINT",
+            f"CAST((SHIFTLEFT((SUM(SHIFTRIGHT(`views`.`user_id`, 32)) {FILTER}) + SHIFTRIGHT({LOWER}, 32), 32) "
+            f"| (({LOWER}) & {ONES})) AS BIGINT)",
+        ),
         ("SUM(price)", "DECIMAL(38, 2)", "CAST(SUM(`views`.`price`) AS DECIMAL(38, 2))"),
         ("SUM(CAST(page AS DOUBLE))", "DOUBLE", "CAST(SUM(CAST(`views`.`page` AS DOUBLE)) AS DOUBLE)"),
         ("MIN(ts)", "TIMESTAMP(3)", "CAST(MIN(`views`.`ts`) AS TIMESTAMP_NTZ)"),

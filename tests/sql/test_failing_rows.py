@@ -13,6 +13,7 @@ CREATE TABLE t (id INT, a INT, b INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('conn
 CREATE TABLE u (id INT, c INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'u');
 CREATE TABLE k (id INT, a INT, b INT) WITH ('connector' = 'kafka', 'topic' = 'k',
   'properties.bootstrap.servers' = 'x:1', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE d (id INT, a INT, b INT) WITH ('connector' = 'delta', 'path' = 'd');
 CREATE TABLE o (x INT, y INT) WITH ('connector' = 'print');
 CREATE TABLE p (x INT, y INT, PRIMARY KEY (x) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'p');
 CREATE TABLE q (x INT, y INT, z INT, PRIMARY KEY (x, z) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'q');
@@ -145,9 +146,26 @@ def test_rows_are_known_by_their_keys() -> None:
     assert viewed.columns == (("t", "id"),)
 
 
-def test_rows_without_a_key_are_known_by_the_positions_that_are_kept() -> None:
-    (plain,) = _plan("SELECT id, a / b FROM k").failing
-    assert plain.has_no_key
+def test_rows_without_a_key_are_known_by_the_positions_of_their_records() -> None:
     ranked = "SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY a / b) AS n FROM k"
-    (placed,) = _plan(f"SELECT id, CAST(n AS INT) FROM ({ranked}) WHERE n <= 1", sink="p").failing
-    assert placed.columns == tuple(("k", column.name) for column in POSITION_COLUMNS)
+    for query in ("SELECT id, a / b FROM k", f"SELECT id, CAST(n AS INT) FROM ({ranked}) WHERE n <= 1"):
+        (found,) = _plan(query, sink="p").failing
+        assert found.columns == tuple(("k", column.name) for column in POSITION_COLUMNS)
+        assert found.positioned == {"k"} and not found.has_no_key
+    (pair,) = _plan("SELECT t.id, t.a / k.b FROM t JOIN k ON t.id = k.id").failing
+    assert pair.columns[:2] == (("t", "id"), ("k", "__topic")) and pair.positioned == {"k"}
+    (delta,) = _plan("SELECT id, a / b FROM d").failing
+    assert delta.columns == () and delta.has_no_key
+
+
+def test_rows_of_windows_are_known_by_their_positions_too() -> None:
+    """The states keep these for the watermark."""
+    text = (
+        "CREATE TABLE e (id INT, a INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('connector' = 'upsert-kafka', 'topic' = 'e', 'properties.bootstrap.servers' = 'x:1', "
+        "'key.format' = 'json', 'value.format' = 'json');CREATE TABLE o (e TIMESTAMP(3), n INT, "
+        "PRIMARY KEY (e) NOT ENFORCED) WITH ('connector' = 'blackhole');INSERT INTO o SELECT window_end, SUM(1 / a) "
+        "FROM TABLE(TUMBLE(TABLE e, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;"
+    )
+    (found,) = load(text).inserts[0].failing
+    assert found.columns == (("e", "id"), *(("e", column.name) for column in POSITION_COLUMNS))

@@ -15,6 +15,7 @@ from bridge.rows import RowKind
 from bridge.schema import quote
 from bridge.sql import InsertPlan
 from bridge.sql.accumulators import Accumulator
+from bridge.sql.sums import wrapping_sum
 
 __all__ = ["added_groups", "merged_groups", "query_over"]
 
@@ -81,7 +82,9 @@ def _taken_away(plan: InsertPlan, schema: T.StructType, column: str, values: Dat
     )
 
 
-def _merged(how: Accumulator, name: str) -> Column:
+def _merged(how: Accumulator, name: str, type: T.DataType) -> Column:
+    if how is Accumulator.SUM and isinstance(type, T.IntegralType):
+        return F.expr(wrapping_sum(name, type.simpleString().upper()))
     if how is Accumulator.GROUP:  # the same value in all rows but those that take something away
         return F.first(col(name), ignorenulls=True)
     return F.call_function(how.value, col(name))
@@ -99,7 +102,7 @@ def merged_groups(plan: InsertPlan, added: DataFrame, before: DataFrame) -> Data
     values = []
     for name in types.keys() - set(plan.key) - quotients.keys():
         found = functions.get(name)
-        value = F.lit(None) if found is None else _merged(found, name)
+        value = F.lit(None) if found is None else _merged(found, name, types[name])
         values.append(value.cast(types[name]).alias(name))
     merged = (
         both.groupBy(*map(col, plan.key)).agg(*values) if values else added.dropDuplicates(list(plan.key))

@@ -1,6 +1,7 @@
 """Aggregates of numbered groups in Arrow, where they are exactly those of Spark.
 
-A sum that might not fit on the way is not computed: Spark raises an error for some orders of its rows.
+A sum of integers wraps. One of a DECIMAL that might not fit on the way is not computed: Spark raises an error for some
+orders of its rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MightOverflow", "aggregated"]
 
-_LONG = 1 << 63
 _MORE_DIGITS, _MOST_DIGITS = 10, 38
 """Spark sums a DECIMAL with ten more digits, at most 38."""
 _ANY = 80
@@ -34,7 +34,7 @@ _ARROWS = {
 
 
 class MightOverflow(Exception):
-    """A sum might not fit its type, in some order of its rows."""
+    """A sum of a DECIMAL might not fit its type, in some order of its rows."""
 
 
 def aggregated(
@@ -43,8 +43,8 @@ def aggregated(
     """The aggregates of columns for the groups 0 to `count` - 1, in this order; `groups` are those of the rows, each of
     which has one. COUNT(*) has no column; texts are plain.
 
-    Nulls are passed over; the sum, least and greatest value of none are null. Sums of integers are int64, those of a
-    decimal have 38 digits. Raises MightOverflow.
+    Nulls are passed over; the sum, least and greatest value of none are null. Sums of integers wrap in int64, those of
+    a decimal have 38 digits. Raises MightOverflow.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -70,20 +70,17 @@ def aggregated(
 
 
 def _summable(values: pa.ChunkedArray, most: int) -> pa.ChunkedArray:
-    """The values in the type of their sum, which holds that of any `most` of them."""
+    """The values in the type of their sum; that of a decimal holds the sum of any `most` of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if not pa.types.is_decimal(values.type):
+        return values.cast(pa.int64())
+    digits, scale = values.type.precision, values.type.scale
     with localcontext() as context:
         context.prec = _ANY
         bounds = [abs(Decimal(bound)) for bound in pc.min_max(values).as_py().values() if bound is not None]
         greatest = max(bounds, default=Decimal(0)) * most
-        if pa.types.is_decimal(values.type):
-            digits, scale = values.type.precision, values.type.scale
-            type = pa.decimal128(_MOST_DIGITS, scale)
-            fits = greatest.scaleb(scale) < 10 ** min(digits + _MORE_DIGITS, _MOST_DIGITS)
-        else:
-            fits, type = greatest < _LONG, pa.int64()
-    if not fits:
-        raise MightOverflow
-    return values.cast(type)
+        if greatest.scaleb(scale) >= 10 ** min(digits + _MORE_DIGITS, _MOST_DIGITS):
+            raise MightOverflow
+    return values.cast(pa.decimal128(_MOST_DIGITS, scale))

@@ -1,8 +1,8 @@
 """Groups of few added rows, merged with the result in the driver: what `added_groups` does, without a Spark job.
 
 For an aggregate of plain columns (`sql.plain_aggregates`), where the rows that it needs are in data files that the log
-of a local disk names, and their types are those that Arrow compares and sums as Spark does. A sum that might overflow
-is left to Spark, which raises the error. See docs/adr/047-few-rows-are-aggregated-in-the-driver.md.
+of a local disk names, and their types are those that Arrow compares and sums as Spark does. A sum of a DECIMAL that
+might overflow is left to Spark, which raises the error. See docs/adr/047-few-rows-are-aggregated-in-the-driver.md.
 """
 
 from __future__ import annotations
@@ -183,15 +183,22 @@ def _merged(
     both = {}
     for column in inputs.plain.of(*_OF_ROWS, _DISTINCT):
         values, type = known[column.name], known.schema.field(column.name).type
-        chunks = [*values.chunks, *fresh[column.name].cast(type).chunks]
+        chunks = [*values.chunks, *_wrapped(fresh[column.name], type).chunks]
         function = column.function if column.function in _BOUNDS else PlainFunction.SUM
         both[column.name] = (function, pa.chunked_array(chunks, type))
     merged = aggregated(both, np.concatenate([numbers, np.arange(groups.count)]), groups.count)
     columns = {
-        name: fresh[name] if name in inputs.keys else merged[name].cast(known.schema.field(name).type)
+        name: fresh[name] if name in inputs.keys else _wrapped(merged[name], known.schema.field(name).type)
         for name in known.column_names
     }
     return pa.table({**columns, KIND: pa.repeat(RowKind.UPDATE_AFTER.value, groups.count)})
+
+
+def _wrapped(values: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    """Values in the type of their column, of an integer the lowest bits: sums have more."""
+    import pyarrow as pa
+
+    return values.cast(type, safe=not pa.types.is_integer(type))
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:

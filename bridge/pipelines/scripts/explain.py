@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import InsertPlan, Script
-from bridge.sql.plan import WindowPlan
+from bridge.sql.plan import SourceTable, WindowPlan
+from bridge.sql.settings import CLOSED_WINDOWS
 
 __all__ = ["explain_script", "used_paths"]
 
@@ -15,24 +16,41 @@ def explain_script(script: Script) -> dict[str, str]:
     rows = {"state": state.folder}
     for source in script.sources:
         target = state.source_target(state.tables[source.name])
-        kept = "read as it is" if state.ingest(state.tables[source.name]) is None else f"kept in {target}"
-        by = f"by key ({', '.join(source.key)})" if source.key else _all_rows(script, source.name)
-        rows[f"source {source.name}"] = f"{source.connector} {source.place}: {kept}, {by}"
+        by = f"by key ({', '.join(source.key)})" if source.key else "all rows"
+        kept = f"read as it is, {by}"
+        if state.ingest(state.tables[source.name]) is not None:
+            kept = f"kept in {target}, {by}; {_growth(script, source)}"
+        rows[f"source {source.name}"] = f"{source.connector} {source.place}: {kept}"
     for plan in script.inserts:
         own = f", its columns ({', '.join(plan.merge_columns)})" if plan.merge_columns else ""
         rows[f"INSERT {plan.name}"] = (
-            f"line {plan.line}: {plan.kind.value}, result in {state.result_target(plan)}{own}"
+            f"line {plan.line}: {plan.kind.value}, result in {state.result_target(plan)}{own}; {_rows(plan)}"
         )
         rows[f"INSERT {plan.name}: computes"] = _computes(plan)
         rows[f"INSERT {plan.name}: sends"] = _sends(state, plan)
     return rows
 
 
-def _all_rows(script: Script, source: str) -> str:
-    """What is kept of a table without a key; joins need rows again that came long ago."""
+def _growth(script: Script, source: SourceTable) -> str:
+    """How the state of a topic grows; joins need rows again that came long ago."""
+    if source.key:
+        return "it grows with the number of keys, and shrinks with each delete"
+    if script.windowed_reads(source.name):
+        if script.removes_closed:
+            return "it has the rows of open windows, as those of closed ones are removed"
+        return f"it grows with each row; SET '{CLOSED_WINDOWS}' = 'remove' removes rows of closed windows"
     plans = (plan for plan in script.inserts if plan.windows is None and "join" in plan.operations)
-    is_joined = any(state.source == source for plan in plans for state in plan.states)
-    return "all rows; a join needs them, so it grows with them" if is_joined else "all rows"
+    is_joined = any(state.source == source.name for plan in plans for state in plan.states)
+    return "a join needs them, so it grows with each row" if is_joined else "it grows with each row"
+
+
+def _rows(plan: InsertPlan) -> str:
+    """How the result grows."""
+    if plan.row_key:
+        return "it has one row for each row of the query"
+    if plan.key:
+        return f"it has one row for each ({', '.join(plan.key)})"
+    return "it grows with each row that is added" if plan.sources else "it does not grow"
 
 
 def _computes(plan: InsertPlan) -> str:

@@ -14,7 +14,7 @@ from functools import reduce
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.columns import col, spark_type
@@ -66,21 +66,37 @@ def failing_rows(
     those that depend on several rows all that are computed. Columns as `FailingRows` has them. None if the sources got
     none. `session` is a child session, in which the sources become views."""
     ranges = computed.ranges
-    rows = {name: ranges[name].rows(session) for name in failing.sources}
+    rows = {name: _with_positions(failing, name, ranges[name].rows(session)) for name in failing.sources}
     if failing.of_several:
         windows = computed.windows
         if windows is not None or plan.windows is None:
             return _of_several(session, plan, failing, computed, rows, windows.variables if windows else {})
         return None
     found = [
-        query_over(session, failing.spark_sql, rows | {name: ranges[name].new_rows(session)})
+        query_over(
+            session,
+            failing.spark_sql,
+            rows | {name: _with_positions(failing, name, ranges[name].new_rows(session))},
+        )
         for name in failing.sources
         if ranges[name].has_commits
     ]
-    if not found:
-        return None
-    both = reduce(DataFrame.unionByName, found)
-    return both if failing.has_no_key or len(found) == 1 else both.distinct()
+    return _each_once(failing, ranges, reduce(DataFrame.unionByName, found)) if found else None
+
+
+def _each_once(failing: FailingRows, ranges: Mapping[str, SourceRange], rows: DataFrame) -> DataFrame:
+    """The rows, each once where their columns tell them apart."""
+    lack = [name for name in failing.positioned if _TOPIC not in ranges[name].table.columns]
+    return rows if failing.has_no_key or lack else rows.distinct()
+
+
+def _with_positions(failing: FailingRows, source: str, rows: DataFrame) -> DataFrame:
+    """The rows of a source, with positions that are NULL where its state was made without them."""
+    if source not in failing.positioned or _TOPIC in rows.columns:
+        return rows
+    return rows.withColumns(
+        {column.name: F.lit(None).cast(spark_type(column.type)) for column in POSITION_COLUMNS}
+    )
 
 
 def _of_several(
@@ -94,7 +110,8 @@ def _of_several(
     parts = computed.parts
     if parts is not None:
         views = {name: of_parts(plan, name, rows, parts) for name, rows in views.items()}
-    return query_over(session, failing.spark_sql, views, variables)
+    found = query_over(session, failing.spark_sql, views, variables)
+    return _each_once(failing, computed.ranges, found)
 
 
 def _newly_failing(
@@ -107,7 +124,9 @@ def _newly_failing(
     is_first = all(source.first == 0 for source in ranges.values()) or (windows is not None and not late_ms)
     if now is None or not failing.of_several or is_first:
         return now
-    rows = {name: ranges[name].rows_before(session) for name in failing.sources}
+    rows = {
+        name: _with_positions(failing, name, ranges[name].rows_before(session)) for name in failing.sources
+    }
     closed = {AFTER: windows.after_ms, UNTIL: windows.after_ms + late_ms} if windows is not None else {}
     return now.exceptAll(_of_several(session, plan, failing, computed, rows, closed))
 
@@ -142,17 +161,20 @@ def left_out(spark: SparkSession, plan: InsertPlan, computed: Computed, quaranti
 
 
 def _described(failing: FailingRows, rows: DataFrame) -> DataFrame:
-    """The rows with the columns of the quarantine."""
-    places = {name: col(f) for (_, name), f in zip(failing.columns, rows.columns[1:], strict=True)}
-    keys = [
-        F.struct(
-            F.lit(table or None).cast("string").alias("table"),
-            F.lit(name).alias("column"),
-            col(shown).cast("string").alias("value"),
+    """The rows with the columns of the quarantine, which has one position; those of other tables are in the key."""
+    places: dict[str, Column] = {}
+    keys = []
+    for (table, name), shown in zip(failing.columns, rows.columns[1:], strict=True):
+        if name in _POSITION and name not in places:
+            places[name] = col(shown)
+            continue
+        keys.append(
+            F.struct(
+                F.lit(table or None).cast("string").alias("table"),
+                F.lit(name.removeprefix("__")).alias("column"),
+                col(shown).cast("string").alias("value"),
+            )
         )
-        for (table, name), shown in zip(failing.columns, rows.columns[1:], strict=True)
-        if name not in _POSITION
-    ]
     return rows.select(
         F.array(*map(F.lit, failing.sources)).alias("tables"),
         F.array(*keys).cast(ROW_KEY).alias("row_key"),
@@ -165,12 +187,7 @@ def _described(failing: FailingRows, rows: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def source_errors(
-    spark: SparkSession,
-    name: str,
-    plan: InsertPlan,
-    computed: Computed,
-) -> Iterator[None]:
+def source_errors(spark: SparkSession, name: str, plan: InsertPlan, computed: Computed) -> Iterator[None]:
     """Raise the errors of an INSERT with the way out of a script: GapError where versions of a source are gone,
     BadRecordError for a row or group for which the query fails, TableError where that is not known."""
     changed = [source for source in computed.ranges.values() if source.has_commits]
@@ -202,18 +219,18 @@ def _first_row(spark: SparkSession, plan: InsertPlan, computed: Computed) -> str
         found = failing_rows(session, plan, failing, computed)
         row = found.head() if found is not None else None
         if row is not None:
-            values = dict(zip(failing.columns, map(str, list(row)[1:]), strict=True))
+            values = dict(zip(failing.columns, list(row)[1:], strict=True))
             of = [_shown(plan, name, values) for name in failing.sources]
             group = ", ".join(f"{name}: {value}" for (table, name), value in values.items() if not table)
             return f"{' and '.join(of)}{f', group ({group})' if group else ''}: {row[REASON]}"
     return None
 
 
-def _shown(plan: InsertPlan, source: str, values: Mapping[tuple[str, str], str]) -> str:
+def _shown(plan: InsertPlan, source: str, values: Mapping[tuple[str, str], object]) -> str:
     table = next(s for s in plan.sources if s.name == source)
     key = ", ".join(f"{name}: {values[source, name]}" for name in table.key if (source, name) in values)
     place = f"{table.connector} {table.place}"
-    if (source, _OFFSET) in values:
+    if values.get((source, _OFFSET)) is not None:
         topic, partition, offset = (values[source, name] for name in (_TOPIC, _PARTITION, _OFFSET))
         place = f"{topic}-{partition} at offset {offset}"
     return f"{place}, row ({key})" if key else place

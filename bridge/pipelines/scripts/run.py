@@ -29,7 +29,7 @@ from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.scripts.printed_changes import printed_lines
 from bridge.pipelines.scripts.result import Result, open_result
-from bridge.pipelines.scripts.source_tables import open_sources
+from bridge.pipelines.scripts.source_tables import open_sources, with_kept_positions
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Connector
@@ -95,6 +95,7 @@ def run_script(
             spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
         ) as lease,
     ):
+        state = with_kept_positions(spark, state)
         return _Run(spark, state, lease, rebuild, listener, out, stop or threading.Event()).run(every_seconds)
 
 

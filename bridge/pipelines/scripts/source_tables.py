@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +15,7 @@ from bridge.delta.appended_files import appended_rows, rows_at
 from bridge.delta.change_feed import feed_errors
 from bridge.delta.file_removal import removed_before
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.table import Table, open_table
+from bridge.delta.table import Table, described, exists, open_table
 from bridge.errors import GapError, TableError
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.runtime.preflight import ingest_table, table_fields
@@ -25,7 +25,7 @@ from bridge.sql import InsertPlan
 from bridge.sql.plan import EventTime
 from bridge.sql.positions import POSITION_COLUMNS
 
-__all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources"]
+__all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources", "with_kept_positions"]
 
 DELTA_PARTITION: TopicPartition = ("", 0)
 """The partition of all rows of a Delta table."""
@@ -196,6 +196,25 @@ class SourceTables:
                     "source was replaced. Run the script with --rebuild, which computes the result again and sends "
                     "what differs"
                 )
+
+
+def with_kept_positions(spark: SparkSession, state: ScriptState) -> ScriptState:
+    """The same script, whose states keep the positions of records where they do so now, and where they are new and rows
+    that fail are named by them. A state that was made without them stays as it is."""
+    wanted = {
+        name for plan in state.script.inserts for failing in plan.failing for name in failing.positioned
+    }
+    keeping = set()
+    for source in state.script.sources:
+        table = state.tables[source.name]
+        target = state.source_target(table)
+        if table.topic is not None and (
+            POSITION_COLUMNS[0].name in described(spark, target).schema.names
+            if exists(spark, target)
+            else source.name in wanted
+        ):
+            keeping.add(source.name)
+    return replace(state, keeping=frozenset(keeping))
 
 
 def open_sources(

@@ -34,6 +34,8 @@ class ScriptState:
     """The tables and pipelines of one script. Reads and writes nothing."""
 
     script: Script
+    keeping: frozenset[str] = frozenset()
+    """The sources whose states keep the positions of records beside those that must; see `source_tables`."""
 
     @property
     def name(self) -> str:
@@ -59,7 +61,8 @@ class ScriptState:
         if table.topic is None:
             return None
         topic = table.topic
-        if any(self._needs_positions(plan, table) for plan in self.script.inserts):
+        needed = (self._needs_positions(plan, table) for plan in self.script.inserts)
+        if table.name in self.keeping or any(needed):
             columns = (*topic.schema.columns, *POSITION_COLUMNS)
             topic = replace(topic, schema=replace(topic.schema, columns=columns))
         found = self._pipeline(f"sources-{safe_name(table.name)}", topic, self.source_target(table))

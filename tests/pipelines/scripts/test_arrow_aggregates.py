@@ -1,4 +1,5 @@
-"""Aggregates of numbered groups are those of Python, and a sum that might overflow is not computed."""
+"""Aggregates of numbered groups are those of Python; sums of integers wrap, and one of a DECIMAL that might overflow is
+not computed."""
 
 from __future__ import annotations
 
@@ -74,29 +75,20 @@ def test_no_rows_have_no_groups() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_sum_is_exact_or_not_computed(seed: int) -> None:
+def test_sums_of_integers_wrap(seed: int) -> None:
     draw = random.Random(seed)
     ends = [GREATEST, LEAST, GREATEST // 2, GREATEST // 2 + 1, LEAST // 2, 1, -1, 0, None]
     given = [draw.choice(ends if seed % 3 else ends[2:]) for _ in range(draw.choice([1, 2, 4]))]
-    groups = np.zeros(len(given), np.int64)
-    try:
-        found = aggregated({"s": (Function.SUM, pa.chunked_array([pa.array(given, pa.int64())]))}, groups, 1)
-    except MightOverflow:
-        assert len(given) * max(abs(v) for v in given if v is not None) > GREATEST
-        return
+    values = pa.chunked_array([pa.array(given, pa.int64())])
+    found = aggregated({"s": (Function.SUM, values)}, np.zeros(len(given), np.int64), 1)
     some = [v for v in given if v is not None]
-    assert found["s"].to_pylist() == [sum(some) if some else None]
+    wrapped = (sum(some) - LEAST) % 2**64 + LEAST
+    assert found["s"].to_pylist() == [wrapped if some else None]
 
 
 @pytest.mark.parametrize(
     ("values", "type", "fits"),
     [
-        ([GREATEST], pa.int64(), True),
-        ([LEAST], pa.int64(), False),
-        ([GREATEST, 1], pa.int64(), False),
-        ([2**62, -(2**62)], pa.int64(), False),
-        ([2**62 - 1, 2**62 - 1], pa.int64(), True),
-        ([127] * 50, pa.int8(), True),
         (["9" * 28] * 2, pa.decimal128(28, 0), True),
         (["9" * 38], pa.decimal128(38, 0), True),
         (["9" * 38, "0"], pa.decimal128(38, 0), False),
@@ -104,8 +96,8 @@ def test_a_sum_is_exact_or_not_computed(seed: int) -> None:
         (["0." + "9" * 38, "0." + "0" * 37 + "1"], pa.decimal128(38, 38), False),
     ],
 )
-def test_the_bounds_of_sums(values: list[Any], type: pa.DataType, fits: bool) -> None:
-    given = [Decimal(v) for v in values] if pa.types.is_decimal(type) else values
+def test_the_bounds_of_sums(values: list[str], type: pa.DataType, fits: bool) -> None:
+    given = list(map(Decimal, values))
     columns = {"s": (Function.SUM, pa.chunked_array([pa.array(given, type)]))}
     if fits:
         expected = sum(map(int, given))
@@ -113,5 +105,5 @@ def test_the_bounds_of_sums(values: list[Any], type: pa.DataType, fits: bool) ->
     else:
         with pytest.raises(MightOverflow):
             aggregated(columns, np.zeros(len(given), np.int64), 1)
-    apart = aggregated(columns, np.arange(len(given)), len(given)) if values != [LEAST] else None
-    assert apart is None or apart["s"].to_pylist() == given, "groups of their own"
+    apart = aggregated(columns, np.arange(len(given)), len(given))
+    assert apart["s"].to_pylist() == given, "groups of their own"

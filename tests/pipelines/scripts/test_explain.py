@@ -22,7 +22,8 @@ def test_sources_and_folders() -> None:
     assert rows["state"] == f"{base}/bridge-state/t"
     assert (
         rows["source users"]
-        == f"upsert-kafka users: kept in {base}/bridge-state/t/sources/users, by key (id)"
+        == f"upsert-kafka users: kept in {base}/bridge-state/t/sources/users, by key (id); it grows with the number of "
+        "keys, and shrinks with each delete"
     )
     assert rows["source orders"] == f"delta {base}/lake/orders: read as it is, by key (id)"
     assert used_paths(script) == [f"{base}/bridge-state/t", f"{base}/lake/orders"]
@@ -32,14 +33,56 @@ def test_the_state_of_a_table_without_a_key_that_is_joined() -> None:
     rows = explained(
         "SELECT u.city, COUNT(*) FROM views AS v JOIN users AS u ON v.user_id = u.id GROUP BY u.city"
     )
-    assert rows["source views"].endswith("sources/views, all rows; a join needs them, so it grows with them")
+    assert rows["source views"].endswith(
+        "sources/views, all rows; a join needs them, so it grows with each row"
+    )
     assert rows["INSERT s: computes"] == (
         "the rows of each (a) to which a changed row belongs; reads all rows of views; of users the rows whose (city) "
         "changed"
     )
     assert explained("SELECT region, COUNT(*) FROM views GROUP BY region")["source views"].endswith(
-        ", all rows"
+        ", all rows; it grows with each row"
     )
+
+
+@pytest.mark.parametrize(
+    ("closed", "growth"),
+    [
+        (
+            "keep",
+            "grows with each row; SET 'bridge.state.closed-windows' = 'remove' removes rows of closed windows",
+        ),
+        ("remove", "has the rows of open windows, as those of closed ones are removed"),
+    ],
+)
+def test_how_the_state_of_windows_grows(closed: str, growth: str) -> None:
+    events = SOURCES.replace("ts TIMESTAMP(3)", "ts TIMESTAMP(3), WATERMARK FOR ts AS ts", 1)
+    query = (
+        "SELECT window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) "
+        "GROUP BY window_start, window_end"
+    )
+    text = f"SET 'bridge.state.closed-windows' = '{closed}';\n{events}{sink('a TIMESTAMP(3), b BIGINT', 'a')}"
+    rows = explain_script(load(f"{text}INSERT INTO s {query};\n"))
+    assert rows["source views"].endswith(f"sources/views, all rows; it {growth}")
+    assert rows["INSERT s"].endswith("; it has one row for each (a)")
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "connector", "growth"),
+    [
+        ("SELECT city, COUNT(*) FROM users GROUP BY city", "a", "", "has one row for each (a)"),
+        ("SELECT region, user_id FROM views", "", "", "grows with each row that is added"),
+        ("VALUES ('x', 1)", "", "", "does not grow"),
+        (
+            "SELECT u.city, v.user_id FROM views AS v JOIN users AS u ON v.user_id = u.id",
+            "",
+            "print",
+            "has one row for each row of the query",
+        ),
+    ],
+)
+def test_how_a_result_grows(query: str, key: str, connector: str, growth: str) -> None:
+    assert explained(query, key=key, connector=connector)["INSERT s"].endswith(f"results/s; it {growth}")
 
 
 @pytest.mark.parametrize(
@@ -95,8 +138,14 @@ def test_inserts_that_write_columns_of_one_table() -> None:
     one = "INSERT INTO s (a, b) SELECT city, COUNT(*) FROM users GROUP BY city;\n"
     script = load(f"{SOURCES}{table}{one}INSERT INTO s (a, c) SELECT region, page FROM views;\n")
     rows, folder = explain_script(script), f"{script.base}/bridge-state/t/results/s"
-    assert rows["INSERT s"] == f"line 5: aggregate, result in {folder}, its columns (b)"
-    assert rows["INSERT s-2"] == f"line 6: projection, result in {folder}, its columns (c)"
+    assert (
+        rows["INSERT s"]
+        == f"line 5: aggregate, result in {folder}, its columns (b); it has one row for each (a)"
+    )
+    assert (
+        rows["INSERT s-2"]
+        == f"line 6: projection, result in {folder}, its columns (c); it has one row for each (a)"
+    )
     assert rows["INSERT s: sends"] == "nothing: its rows are sent with those of the later INSERT into s"
     assert rows["INSERT s-2: sends"].startswith(
         "a record for each changed row, a tombstone for each deleted one, to s"
