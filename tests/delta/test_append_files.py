@@ -21,16 +21,16 @@ from bridge.delta.change_counts import count_changes
 from bridge.delta.deletion_vectors.new_files import write_data_file
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
-from bridge.delta.snapshot import Action, Snapshot
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
+from bridge.lake.snapshot import Action, Snapshot
 from tests.delta.tables import FIELDS, actions, append, at, content, frame, log_file, made
 
 
 def written(target: AppendTarget, *rows: tuple[Any, ...]) -> Action:
     columns = dict(zip(target.schema.names, zip(*rows, strict=True), strict=True))
     table = pa.table({f.name: pa.array(columns[f.name], f.type) for f in target.schema})
-    return write_data_file(target.folder, table, target.columns_with_statistics)
+    return write_data_file(target.store, table, target.columns_with_statistics)
 
 
 def appended(appends: FileAppends, progress: IngestProgress, *rows: tuple[Any, ...]) -> MergeResult:
