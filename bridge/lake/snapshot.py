@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from bridge.lake.store import Store
+from bridge.lake.store import LocalStore, Store
 from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 
@@ -92,7 +92,8 @@ class Snapshot:
         """The path of the file of that name in the log, for the store. Raises UnsupportedByEngine where it is not in
         the table's folder, as the files of a shallow clone."""
         place = urlsplit(name)
-        if place.scheme not in ("", "file"):
+        elsewhere = place.path.startswith("/") and not isinstance(self.store, LocalStore)
+        if elsewhere or place.scheme not in ("", "file"):
             raise UnsupportedByEngine(
                 f"the table has files in {place.scheme}://{place.netloc}, outside of its folder"
             )

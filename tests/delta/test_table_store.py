@@ -102,7 +102,3 @@ def test_a_folder_of_this_disk_and_other_stores(session: SparkSession) -> None:
         UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
     ):
         store_at(session, "hdfs://host/lake")
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the path has '%20' in a name, which delta-rs takes for another"
-    ):
-        store_at(session, "file:/lake/a%20b")

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from bridge.delta.table import Table
 from bridge.lake.snapshot import Snapshot, live_rows, open_snapshot, stats_of
-from bridge.lake.store import LocalStore
+from bridge.lake.store import LocalStore, RemoteStore
 from bridge.lake.unsupported import UnsupportedByEngine
 from tests.delta.tables import append, at, by_spark, by_vectors, frame, made, vector_id
 
@@ -106,12 +106,14 @@ def test_logs_that_only_spark_reads(spark: SparkSession, lake: Path) -> None:
 
 def test_files_outside_of_the_folder() -> None:
     snapshot = Snapshot(LocalStore("/lake/t"))
-    assert snapshot.path_of("part%201.parquet") == "/lake/t/part 1.parquet"
+    assert snapshot.path_of("part%201.parquet") == "part 1.parquet"
     assert snapshot.path_of("file:/other/part.parquet") == "/other/part.parquet"
     with pytest.raises(
         UnsupportedByEngine, match=r"^the table has files in s3a://bucket, outside of its folder$"
     ):
         snapshot.path_of("s3a://bucket/part.parquet")
+    with pytest.raises(UnsupportedByEngine, match=r"^the table has files in file://, outside of its folder$"):
+        Snapshot(RemoteStore("s3a://bucket/t", {})).path_of("file:/other/part.parquet")
 
 
 def test_rows_that_are_not_counted() -> None:
