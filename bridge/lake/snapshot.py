@@ -58,16 +58,17 @@ class Snapshot:
         if self._stamp != self._stamp_of(self.version):
             return False
         while (until is None or self.version < until) and self._advance():
-            self._stamp = self._stamp_of(self.version)
+            pass
         return until is None or self.version == until
 
     def _advance(self) -> bool:
         """Apply the next commit; False where there is none yet."""
-        commit = self.read_commit(self.version + 1, None if self.with_files else _DESCRIPTION)
-        if commit is None:
+        try:
+            content, stamp = self.store.read_with_stamp(commit_path(self.version + 1))
+        except FileNotFoundError:
             return False
-        self.version += 1
-        self.apply(commit)
+        self.version, self._stamp = self.version + 1, stamp
+        self.apply(_actions(content, None if self.with_files else _DESCRIPTION))
         return True
 
     def apply(self, actions: Iterable[Action]) -> None:
@@ -103,16 +104,9 @@ class Snapshot:
         """The actions of that version, each {name: action}, of those names if some are `wanted`; None where the log has
         no such commit."""
         try:
-            text = self.store.read(commit_path(version)).decode()
+            return _actions(self.store.read(commit_path(version)), wanted)
         except FileNotFoundError:
             return None
-        # Not splitlines: a text in the statistics may have separators that only Python takes for ends of lines.
-        lines = (line for line in text.split("\n") if line.strip())
-        if wanted is None:
-            return [json.loads(line) for line in lines]
-        # Most lines are long, and of files.
-        named = ((_ACTION.match(line), line) for line in lines)
-        return [json.loads(line) for name, line in named if name is None or name[1] in wanted]
 
     def _stamp_of(self, version: int) -> str | None:
         found = self.store.head(commit_path(version))
@@ -148,8 +142,19 @@ def open_snapshot(
         raise UnsupportedByEngine("the log is not complete")
     if most is not None and len(snapshot.files) > most:
         raise _too_many(most)
-    snapshot._stamp = snapshot._stamp_of(last)
+    if snapshot._stamp is None:
+        snapshot._stamp = snapshot._stamp_of(last)
     return snapshot
+
+
+def _actions(commit: bytes, wanted: Collection[str] | None) -> list[Action]:
+    # Not splitlines: a text in the statistics may have separators that only Python takes for ends of lines.
+    lines = (line for line in commit.decode().split("\n") if line.strip())
+    if wanted is None:
+        return [json.loads(line) for line in lines]
+    # Most lines are long, and of files.
+    named = ((_ACTION.match(line), line) for line in lines)
+    return [json.loads(line) for name, line in named if name is None or name[1] in wanted]
 
 
 class _Followed:

@@ -78,6 +78,10 @@ class Store(Protocol):
         """The content of a file. Raises FileNotFoundError."""
         ...
 
+    def read_with_stamp(self, path: str) -> tuple[bytes, str]:
+        """The content of a file, and the stamp that `head` gives for it. Raises FileNotFoundError."""
+        ...
+
     def range(self, path: str, begin: int, end: int) -> bytes:
         """The bytes of a file from `begin` to `end`. Raises FileNotFoundError."""
         ...
@@ -123,6 +127,11 @@ class LocalStore:
         """See `Store`."""
         return self._at(path).read_bytes()
 
+    def read_with_stamp(self, path: str) -> tuple[bytes, str]:
+        """See `Store`."""
+        with self._at(path).open("rb") as file:
+            return file.read(), _stamp(os.fstat(file.fileno()))
+
     def range(self, path: str, begin: int, end: int) -> bytes:
         """See `Store`."""
         with self._at(path).open("rb") as file:
@@ -139,7 +148,7 @@ class LocalStore:
             found = os.stat(self._at(path))
         except FileNotFoundError:
             return None
-        return Head(found.st_size, f"{found.st_ino}-{found.st_mtime_ns}", found.st_mtime)
+        return Head(found.st_size, _stamp(found), found.st_mtime)
 
     def names(self, folder: str, *, after: str = "") -> list[str]:
         """See `Store`."""
@@ -193,6 +202,10 @@ class LocalStore:
             sync(each.parent)
 
 
+def _stamp(found: os.stat_result) -> str:
+    return f"{found.st_ino}-{found.st_mtime_ns}"
+
+
 def _write(path: Path, data: bytes | pa.Buffer) -> None:
     with path.open("xb") as file:
         file.write(data)
@@ -226,10 +239,15 @@ class RemoteStore:
 
     def read(self, path: str) -> bytes:
         """See `Store`."""
+        return self.read_with_stamp(path)[0]
+
+    def read_with_stamp(self, path: str) -> tuple[bytes, str]:
+        """See `Store`."""
         import obstore
 
         with self._answers(path):
-            return bytes(obstore.get(self._client, path).bytes())
+            found = obstore.get(self._client, path)
+            return bytes(found.bytes()), str(found.meta["e_tag"])
 
     def open(self, path: str, size: int) -> Source:
         """See `Store`."""

@@ -135,5 +135,5 @@ def test_a_table_in_its_place_is_noticed(table: Table, merge: Merge) -> None:
     assert by_vectors(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(1)).updated == 1
     assert merge(table, frame(table, [("+U", 1, "c")]), key=["id"], progress=at(2)).updated == 1
     other = replace(table, id="another")
-    with pytest.raises(Exception, match="another table"):
+    with pytest.raises(Exception, match="was replaced by another one during this run"):
         merge(other, frame(table, [("+U", 1, "d")]), key=["id"], progress=at(3))
