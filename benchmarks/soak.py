@@ -39,8 +39,8 @@ from benchmarks.topics import FLINK, PARTITIONS, Load
 from benchmarks.visible import Watch, delta_version, seen_at
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.embedded.broker import Broker
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.store import LocalStore
 
 __all__ = ["Held", "Part", "grown", "main"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import OWNER_FILE, is_owner_file, scratch_name
-from bridge.lake.store import make_folder
+from bridge.lake.local_store import make_folder
 
 __all__ = [
     "TextFile",

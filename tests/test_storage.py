@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from bridge import storage
 from bridge.bridge_folders import OWNER_FILE
 from bridge.errors import BridgeError
-from bridge.lake.store import LocalStore, make_folder
+from bridge.lake.local_store import LocalStore, make_folder
 
 pytestmark = pytest.mark.versions
 

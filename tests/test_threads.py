@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 MAKERS = {"ThreadPoolExecutor", "Thread", "foreachBatch", "ProcessPoolExecutor", "Timer", "fork"}
 SAYS = "# Shared by threads"
 MADE = {
-    "delta/deletion_vectors/commit.py": "delta/deletion_vectors/test_commit_power_loss.py",
+    "lake/store.py": "lake/test_store.py",
     "delta/deletion_vectors/matches.py": "delta/deletion_vectors/test_matches.py::test_threads_read_one_file",
     "demo/pageviews.py": "pipelines/scripts/test_run.py",
     "demo/run.py": "demo/test_run.py",

@@ -63,7 +63,7 @@ class FileAppends:
         self._table = table
         self._lock = threading.Lock()
         """Two threads that follow the log at once would count a version twice."""
-        self._snapshot = open_snapshot(store_for_writing(table), with_files=False)
+        self._snapshot = open_snapshot(store_for_writing(table.spark, table.location), with_files=False)
         _refuse_unsupported(self._newest())
 
     def target(self) -> AppendTarget:

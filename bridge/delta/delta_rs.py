@@ -14,7 +14,8 @@ from bridge.delta.int96_timestamps import misread_by_delta_rs
 from bridge.delta.table import Table
 from bridge.delta.table_store import store_for_writing
 from bridge.errors import BridgeError
-from bridge.lake.store import LocalStore, RemoteStore
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
 from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def open_with_delta_rs(table: Table) -> DeltaTable:
         from deltalake import DeltaTable
     except ImportError:
         raise UnsupportedByEngine("the package deltalake is not installed") from None
-    store = store_for_writing(table)
+    store = store_for_writing(table.spark, table.location)
     with table_errors(table):
         target = DeltaTable(store.folder) if isinstance(store, LocalStore) else _opened(DeltaTable, store)
         if str(target.metadata().id) != table.id:

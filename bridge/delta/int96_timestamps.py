@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import types as T
 
 from bridge.delta.table_store import opened_store
-from bridge.lake.store import LocalStore, RemoteStore
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
 from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from pyspark.sql import types as T
 from bridge.delta.log_description import is_plain, log_store
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Action, Snapshot, followed
-from bridge.lake.store import LocalStore
 from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.session import session_settings
 

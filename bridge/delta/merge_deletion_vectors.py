@@ -133,7 +133,7 @@ class DeletionVectorsEngine:
     def _newest(self, table: Table) -> Snapshot:
         known = self._snapshot
         if known is None or known.store.location != table.location.rstrip("/"):
-            known = self._snapshot = open_snapshot(store_for_writing(table))
+            known = self._snapshot = open_snapshot(store_for_writing(table.spark, table.location))
         elif not known.follow():
             known = self._snapshot = open_snapshot(known.store)
         if known.metadata["id"] != table.id:

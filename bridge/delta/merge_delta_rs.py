@@ -41,8 +41,8 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.store import LocalStore
 from bridge.log_layout import commit_path
 from bridge.schema import quote
 
@@ -195,7 +195,7 @@ def commit_merge(
 
 def _sync(table: Table, version: int) -> None:
     """Put a commit and its files on a local disk, as delta-rs does not: no later loss of power takes the batch back."""
-    store = store_for_writing(table)
+    store = store_for_writing(table.spark, table.location)
     commit = Snapshot(store).read_commit(version) if isinstance(store, LocalStore) else None
     if isinstance(store, LocalStore) and commit is not None:
         added = (action[name]["path"] for action in commit for name in ("add", "cdc") if name in action)

@@ -13,14 +13,13 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
-from bridge.lake.store import LocalStore, RemoteStore
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
 from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.store_options import ANONYMOUS, PROVIDERS, s3_options
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-
-    from bridge.delta.table import Table
 
 __all__ = ["opened_store", "scheme_of", "store_at", "store_for_writing"]
 
@@ -63,10 +62,10 @@ def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
     )
 
 
-def store_for_writing(table: Table) -> LocalStore | RemoteStore:
+def store_for_writing(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
     """Do as `store_at` for a table that is written in the driver. Raises UnsupportedByEngine, too, for a path that
     delta-rs, which writes the checkpoints, takes for another one."""
-    store = store_at(table.spark, table.location)
+    store = store_at(spark, location)
     if isinstance(store, LocalStore) and (found := _MISREAD.search(store.folder)):
         raise UnsupportedByEngine(
             f"the path has {found[0]!r} in a name, which delta-rs takes for another one"

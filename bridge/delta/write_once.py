@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.bridge_folders import scratch_name
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
-from bridge.lake.store import LocalStore
+from bridge.lake.local_store import LocalStore
 
 __all__ = ["write_once"]
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from bridge.lake.store import LocalStore, Store
+from bridge.lake.local_store import LocalStore
+from bridge.lake.store import Store
 from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 

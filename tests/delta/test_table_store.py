@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.delta.table_store import store_at
-from bridge.lake.store import LocalStore, RemoteStore
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
 from bridge.lake.unsupported import UnsupportedByEngine
 
 pytestmark = [

@@ -20,7 +20,7 @@ from bridge.delta.log_description import describe, newest_version
 from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
 from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table, create_table
-from bridge.lake.store import RemoteStore
+from bridge.lake.remote_store import RemoteStore
 from tests.delta.drawn_commits import counted
 from tests.delta.tables import FIELDS, Merge, at, by_vectors, content, frame
 from tests.lossy_proxy import LossyProxy

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.delta.table import Table
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
 from bridge.lake.snapshot import Snapshot, live_rows, open_snapshot, stats_of
-from bridge.lake.store import LocalStore, RemoteStore
 from bridge.lake.unsupported import UnsupportedByEngine
 from tests.delta.tables import append, at, by_spark, by_vectors, frame, made, vector_id
 

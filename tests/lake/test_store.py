@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.lake.store import LocalStore, RemoteStore, Store, at_once
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
+from bridge.lake.store import Store, at_once
 from bridge.lake.unsupported import UnsupportedByEngine
 from tests.object_store import BUCKET, ObjectStore
 

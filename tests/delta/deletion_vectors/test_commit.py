@@ -14,8 +14,8 @@ from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed
 from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.new_files import write_data_file
 from bridge.delta.deletion_vectors.vectors import read_vector, write_vectors
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.store import LocalStore
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})
 

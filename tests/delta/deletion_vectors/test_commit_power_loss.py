@@ -18,8 +18,8 @@ from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.effects import Effects
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
 from bridge.delta.deletion_vectors.vectors import read_vector
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.store import LocalStore
 from bridge.log_layout import commit_path
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.data_files import arrow_schema, open_file
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot, open_snapshot
-from bridge.lake.store import LocalStore
 from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.session import session_settings
 from tests.delta.tables import FIELDS, append, made

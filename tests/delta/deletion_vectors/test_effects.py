@@ -16,8 +16,8 @@ from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.effects import decide_effects
 from bridge.delta.deletion_vectors.matches import Keys, find_rows
 from bridge.delta.deletion_vectors.new_files import write_data_file
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.store import LocalStore
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("x", pa.float64()), ("other", pa.int32())])
 IDS = st.none() | st.integers(0, 6)

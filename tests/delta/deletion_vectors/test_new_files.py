@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from bridge.delta.deletion_vectors.effects import Effects
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
-from bridge.lake.store import LocalStore
+from bridge.lake.local_store import LocalStore
 
 ROWS = pa.table({"id": [1, 2], "v": ["a", None]})
 

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
 from bridge.delta.deletion_vectors.vectors import read_vector, write_vectors
-from bridge.lake.store import LocalStore
+from bridge.lake.local_store import LocalStore
 from bridge.lake.unsupported import UnsupportedByEngine
 from tests.delta.tables import actions, made, vector_id
 
