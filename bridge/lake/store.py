@@ -106,6 +106,6 @@ def at_once(work: Callable[[_Given], _Done], given: Sequence[_Given]) -> list[_D
     Raises the first error."""
     if len(given) < 2:
         return [work(each) for each in given]
-    # Shared by threads: stores, whose clients are made for it (obstore's are Rust's `Send + Sync`), and what `work` takes.
+    # Shared by threads: stores (obstore's clients are `Send + Sync` in Rust), and what `work` takes.
     with ThreadPoolExecutor(min(_AT_ONCE, len(given))) as pool:
         return list(pool.map(work, given))
