@@ -24,7 +24,7 @@ SEED ?= 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -80,6 +80,10 @@ bench-full: $(READY) ## All parts, with tables of 20 and 100 million rows, hours
 bench-sql: $(READY) ## Time a script in Flink SQL beside Flink and beside a whole aggregate (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) --only sql \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-sql.md)
+
+bench-s3: $(READY) ## Time batches into a table on a local S3 server behind 20 ms a request beside the same table on a disk (ROWS=1000000)
+	$(BIN)/python -m benchmarks --rows $(ROWS) --only s3 \
+	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-s3.md)
 
 flink-scripts: $(READY) ## Run whole scripts on Flink and on the bridge, compare their results, write docs/sql-conformance.md (SEED=1,2,3: drawn scripts, too)
 	$(BIN)/python -m benchmarks.flink_scripts $(if $(ONLY),--only $(ONLY)) \

@@ -105,8 +105,8 @@ def _unasked(full: bool) -> tuple[str, ...]:
 
 
 def _command(parts: Sequence[str]) -> str:
-    if tuple(parts) == ("sql",):
-        return "make bench-sql"
+    if len(parts) == 1 and parts[0] in ("sql", "s3"):
+        return f"make bench-{parts[0]}"
     return "make bench" if tuple(parts) == _unasked(False) else f"ONLY={','.join(parts)} make bench"
 
 
@@ -139,7 +139,7 @@ def _played(
     from bridge.session import build_session
 
     started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=folder))
-    spark = build_session("bridge-benchmarks")
+    spark = build_session("bridge-benchmarks", stores=("s3a",) if "s3" in page.parts else ())
     try:
         with Broker(place / "broker") as broker:
             ground = Ground(spark, broker, place, say, chosen.tolerance)

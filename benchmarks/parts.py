@@ -10,6 +10,7 @@ from benchmarks import (
     layout,
     log_size,
     many,
+    on_s3,
     one_core,
     own_functions,
     publishing,
@@ -87,6 +88,10 @@ def _publish(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += publishing.outcomes(ground, place, scale.published, scale.rounds)
 
 
+def _s3(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += on_s3.outcomes(ground, 2 * scale.records)
+
+
 def _sql(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += sql_scripts.outcomes(ground, scale.records, scale.rounds)
     found.outcomes += own_functions.outcomes(ground, scale.records // 5)
@@ -107,6 +112,7 @@ PARTS: dict[str, Part] = {
     "many": _many,
     "layout": layout.play,
     "sql": _sql,
+    "s3": _s3,
 }
 NORMAL = ("batches", "freshness", "start", "width")
 """What fits twenty minutes."""

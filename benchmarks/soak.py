@@ -38,8 +38,9 @@ from benchmarks.jobs import Job, JobError, started
 from benchmarks.topics import FLINK, PARTITIONS, Load
 from benchmarks.visible import Watch, delta_version, seen_at
 from bridge.delta.ingest_progress import IngestProgress
-from bridge.delta.snapshot import Snapshot
 from bridge.embedded.broker import Broker
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Snapshot
 
 __all__ = ["Held", "Part", "grown", "main"]
 
@@ -152,7 +153,7 @@ class Soak:
         self._read = folder / "read"
         self._read.touch()
         self._parts = [Part() for _ in range(PARTS)]
-        self._table = Snapshot(str(folder / "table"))
+        self._table = Snapshot(LocalStore(str(folder / "table")))
         self._removed = 0
         self._ends: dict[int, dict[int, int]] = {}
         """The offsets at which each version ends, by partition."""

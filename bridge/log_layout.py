@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LOG_FOLDER", "checksum_version", "commit_file", "log_folder", "version_of"]
+__all__ = ["LOG_FOLDER", "checksum_version", "commit_file", "commit_path", "log_folder", "version_of"]
 
 LOG_FOLDER = "_delta_log"
 
@@ -24,6 +24,11 @@ def log_folder(table_folder: str) -> str:
 def commit_file(version: int) -> str:
     """The name of the commit of a version, e.g. `00000000000000000007.json`."""
     return f"{version:020}.json"
+
+
+def commit_path(version: int) -> str:
+    """The path of the commit of a version in the table's folder."""
+    return f"{LOG_FOLDER}/{commit_file(version)}"
 
 
 def version_of(name: str) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import OWNER_FILE, is_owner_file, scratch_name
-from bridge.errors import BridgeError
+from bridge.lake.local_store import make_folder
 
 __all__ = [
     "TextFile",
@@ -24,9 +23,9 @@ __all__ = [
     "is_local",
     "list_names",
     "local_path",
-    "make_folder",
     "make_local_folder",
     "modified_ms",
+    "qualified",
     "read_text",
 ]
 
@@ -79,26 +78,6 @@ class TextFile:
             raise
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder of a local disk, with those above it, if it is not there.
-
-    Raises BridgeError, which names it and the way out, where it cannot be made or no file can be made in it; OSError
-    for a full disk."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-    except OSError as failed:
-        if failed.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        at = next((f for f in (folder, *folder.parents) if os.path.exists(f)), folder)
-        what = f"{at}: {failed.strerror}" if os.path.isdir(at) else f"{at} is a file"
-        raise BridgeError(
-            f"{folder}: this folder cannot be made or written ({what}). Move the file away, or let the user of the "
-            "bridge write there, or name another path in the pipeline file"
-        ) from failed
-
-
 def make_local_folder(spark: SparkSession, path: str | None) -> None:
     """Do as `make_folder` for a path that Spark was given, if it is one of a local disk."""
     place = None if path is None else local_path(spark, path)
@@ -129,6 +108,12 @@ def local_path(spark: SparkSession, path: str) -> tuple[str, Path] | None:
         return None
     qualified = system.makeQualified(where)
     return str(qualified), Path(qualified.toUri().getPath())
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """Return `path` as Spark qualifies it: with its file system, and from the root."""
+    system, where = _open(spark, path)
+    return str(system.makeQualified(where))
 
 
 def read_text(spark: SparkSession, path: str) -> str:

@@ -18,6 +18,8 @@ class LossyProxy:
 
     def __init__(self, host: str, port: int, delay: float = 0.0) -> None:
         self.lose = 0
+        self.requests: list[str] = []
+        """Method and path of each."""
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -25,6 +27,7 @@ class LossyProxy:
 
             def _pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                proxy.requests.append(f"{self.command} {self.path}")
                 time.sleep(delay)
                 behind = http.client.HTTPConnection(host, port, timeout=30)
                 behind.request(self.command, self.path, body, dict(self.headers))

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from bridge import storage
 from bridge.bridge_folders import OWNER_FILE
-from bridge.delta.write_once import link_once
 from bridge.errors import BridgeError
+from bridge.lake.local_store import LocalStore, make_folder
 
 pytestmark = pytest.mark.versions
 
@@ -70,7 +70,8 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_way_out(spark: SparkSess
         "let the user of the bridge write there, or name another path in the pipeline file"
     )
     for make in (
-        lambda: link_once(in_the_way / "1.json", "{}"),
+        lambda: LocalStore(str(in_the_way)).put_if_absent("1.json", b"{}"),
+        lambda: LocalStore(str(in_the_way)).create("1.json", b"{}"),
         lambda: storage.TextFile(spark, str(in_the_way / "1.json")).write("{}"),
         lambda: storage.make_local_folder(spark, str(in_the_way)),
     ):
@@ -78,4 +79,4 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_way_out(spark: SparkSess
             make()
         assert str(caught.value) == message
     with pytest.raises(BridgeError, match=r"^/proc/1/a: this folder cannot be made or written \(/proc/1: "):
-        storage.make_folder(Path("/proc/1/a"))
+        make_folder(Path("/proc/1/a"))

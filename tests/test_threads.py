@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 MAKERS = {"ThreadPoolExecutor", "Thread", "foreachBatch", "ProcessPoolExecutor", "Timer", "fork"}
 SAYS = "# Shared by threads"
 MADE = {
-    "delta/deletion_vectors/commit.py": "delta/deletion_vectors/test_commit.py::test_threads_commit_to_one_table",
+    "lake/store.py": "lake/test_store.py::test_of_several_writers_one_creates_a_file",
     "delta/deletion_vectors/matches.py": "delta/deletion_vectors/test_matches.py::test_threads_read_one_file",
     "demo/pageviews.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
     "demo/run.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",

@@ -1,4 +1,4 @@
-"""Appends data files that tasks have written to a table on a local disk, by a commit of its own (docs/adr/044).
+"""Appends data files that tasks have written to a table, by a commit of its own (docs/adr/044).
 
 Such an append reads nothing of the table, so no other writer's rows conflict with it: where another commit came first,
 it takes the next version.
@@ -18,21 +18,18 @@ from pyspark.sql import types as T
 from bridge.delta.deletion_vectors.commit import append_info, write_commit
 from bridge.delta.deletion_vectors.data_files import arrow_schema
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
-from bridge.delta.delta_rs import (
-    folder_in_driver,
-    open_with_delta_rs,
-    refuse_partitions,
-    refuse_unsupported_features,
-)
+from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.rows_taken_back import following
-from bridge.delta.snapshot import Action, Snapshot, open_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
-from bridge.delta.table_files import local_files
+from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
+from bridge.lake.snapshot import Action, Snapshot, open_snapshot
+from bridge.lake.store import Store
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +43,7 @@ _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 class AppendTarget:
     """Where and how tasks write data files of a table."""
 
-    folder: str
+    store: Store
     schema: pa.Schema
     """All columns of the table, those included that the pipeline does not know."""
     columns_with_statistics: int
@@ -58,29 +55,29 @@ class FileAppends:
     """The appends of one run to one table. It keeps what it knows of the table's log. Threads may share it: one reads
     ahead while another one commits.
 
-    Raises UnsupportedByEngine for a table that is not on a local disk, has partitions, or has what the engines in the
-    driver do not handle as Spark does (see `delta_rs.refuse_unsupported_features`).
+    Raises UnsupportedByEngine for a table that is in another store (see `table_store`), has partitions, or has what the
+    engines in the driver do not handle as Spark does (see `delta_rs.refuse_unsupported_features`).
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._lock = threading.Lock()
         """Two threads that follow the log at once would count a version twice."""
-        self._snapshot = open_snapshot(folder_in_driver(table), with_files=False)
+        self._snapshot = open_snapshot(store_for_writing(table.spark, table.location), with_files=False)
         _refuse_unsupported(self._newest())
 
     def target(self) -> AppendTarget:
         """How files for the newest version are to be written. Raises UnsupportedByEngine where none can be appended."""
         with self._lock:
             snapshot = self._newest()
-            folder, description = snapshot.folder, _description(snapshot)
+            store, description = snapshot.store, _description(snapshot)
             _refuse_unsupported(snapshot)
         metadata = description["metaData"]
         schema = arrow_schema(metadata)
         if not set(self._table.columns) <= set(schema.names):
             raise UnsupportedByEngine("the columns of the table have changed meanwhile")
         given = int(metadata["configuration"].get(_INDEXED_COLUMNS, 32))
-        return AppendTarget(folder, schema, len(schema) if given < 0 else given, description)
+        return AppendTarget(store, schema, len(schema) if given < 0 else given, description)
 
     def commit(
         self, target: AppendTarget, adds: Sequence[Action], *, rows: int, progress: IngestProgress
@@ -100,8 +97,8 @@ class FileAppends:
             if result is not None:
                 properties = target.description["metaData"]["configuration"]
                 if not result.skipped:
-                    files, opened = partial(local_files, target.folder), partial(open_with_delta_rs, table)
-                    checkpoint_if_due(properties, table, result.version, files, opened)
+                    opened = partial(open_with_delta_rs, table)
+                    checkpoint_if_due(properties, table, result.version, target.store, opened)
                 return result
         raise conflict_error(table, progress.batch)
 
@@ -122,12 +119,12 @@ class FileAppends:
             {"txn": {"appId": app_id(progress.pipeline), "version": progress.batch}},
             *({"add": add} for add in adds),
         ]
-        done = write_commit(snapshot.folder, version, actions)
+        done = write_commit(snapshot.store, version, actions)
         return MergeResult(version, inserted=rows) if done else None
 
     def _newest(self) -> Snapshot:
         if not self._snapshot.follow():
-            self._snapshot = open_snapshot(self._snapshot.folder, with_files=False)
+            self._snapshot = open_snapshot(self._snapshot.store, with_files=False)
         if self._snapshot.metadata["id"] != self._table.id:
             raise replaced_error(self._table)
         return self._snapshot

@@ -1,4 +1,4 @@
-"""Finds the data files of appended rows, and of a version, in a log on a local disk, and lets Spark read them.
+"""Finds the data files of appended rows, and of a version, in the log, and lets Spark read them.
 
 Delta answers the same from snapshots of the log and a plan of the change feed, which cost several Spark jobs: for a
 batch of a script more than its query. Where this module could read other rows it answers None, and its callers ask
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from bridge.delta.local_log import newest_version
+from bridge.delta.log_description import newest_version
 from bridge.delta.logged_files import (
     AskDelta,
     NamedFiles,
@@ -25,8 +25,8 @@ from bridge.delta.logged_files import (
     open_log,
     read_files,
 )
-from bridge.delta.snapshot import Action, live_rows
 from bridge.delta.table import Table
+from bridge.lake.snapshot import Action, live_rows
 
 __all__ = [
     "appended_files",

@@ -23,7 +23,7 @@ from bridge.delta.changed_files import (
 from bridge.delta.columnar_feed import read_as_columns
 from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
-from bridge.delta.local_log import describe, newest_version
+from bridge.delta.log_description import describe, newest_version
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind

@@ -1,4 +1,4 @@
-"""Reads the change data feed of versions from the files that a log on a local disk names.
+"""Reads the change data feed of versions from the files that its log names.
 
 Delta plans the same from a snapshot of the table and a relation for each part of the feed, which takes several Spark
 jobs: more than a small range has rows. Where this module could read other changes it answers None, and its callers ask
@@ -31,8 +31,8 @@ from bridge.delta.logged_files import (
     read_files,
 )
 from bridge.delta.rows_in_driver import read_columns
-from bridge.delta.snapshot import Action, Snapshot
 from bridge.delta.table import Table
+from bridge.lake.snapshot import Action, Snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa

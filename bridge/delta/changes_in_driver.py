@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, estimated_bytes
-from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.merge_semantics import KEPT
 from bridge.delta.table import Table
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa

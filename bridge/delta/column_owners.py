@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import retry_conflicts
-from bridge.delta.local_log import TableDescription
+from bridge.delta.log_description import TableDescription
 from bridge.delta.schema_evolution import merge_schema
 from bridge.delta.table import (
     Table,

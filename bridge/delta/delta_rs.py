@@ -11,12 +11,12 @@ from pyspark.sql import types as T
 
 from bridge.delta.delta_errors import replaced_error, table_error
 from bridge.delta.int96_timestamps import misread_by_delta_rs
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.object_store import storage_options
 from bridge.delta.table import Table
-from bridge.delta.table_files import local_folder, scheme_of
+from bridge.delta.table_store import store_for_writing
 from bridge.errors import BridgeError
-from bridge.store_options import misread_name
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "UnsupportedByEngine",
     "all_fields",
-    "folder_in_driver",
     "open_with_delta_rs",
     "refuse_partitions",
     "refuse_unsupported_features",
@@ -62,36 +61,18 @@ def open_with_delta_rs(table: Table) -> DeltaTable:
         from deltalake import DeltaTable
     except ImportError:
         raise UnsupportedByEngine("the package deltalake is not installed") from None
-    address = table.location
-    options: dict[str, str] | None = None
-    if scheme_of(table.location) == "s3a":
-        options = storage_options(table.spark, table.location)
-    else:
-        address = folder_in_driver(table, "in local files or on s3a://")
+    store = store_for_writing(table.spark, table.location)
     with table_errors(table):
-        target = _opened(DeltaTable, address, options)
+        target = DeltaTable(store.folder) if isinstance(store, LocalStore) else _opened(DeltaTable, store)
         if str(target.metadata().id) != table.id:
             raise replaced_error(table)
     return target
 
 
-def folder_in_driver(table: Table, where: str = "in local files") -> str:
-    """The folder of a table on a local disk. Raises UnsupportedByEngine for one that is not stored `where` an engine in
-    the driver needs it, or that delta-rs, which writes the checkpoints, looks for under another name."""
-    folder = local_folder(table.location)
-    if folder is None:
-        raise UnsupportedByEngine(f"the table is stored in {scheme_of(table.location)}, not {where}")
-    if misread := misread_name(folder):
-        raise UnsupportedByEngine(misread)
-    return folder
-
-
-def _opened(open_table: type[DeltaTable], address: str, options: dict[str, str] | None) -> DeltaTable:
+def _opened(open_table: type[DeltaTable], store: RemoteStore) -> DeltaTable:
     try:
-        return open_table(address, storage_options=options)
+        return open_table(store.location, storage_options=dict(store.options))
     except OSError as failed:
-        if options is None:
-            raise
         # Its text may have the address of a login's server, or a request with a token.
         raise UnsupportedByEngine(
             "delta-rs cannot open the table on S3: it finds no credentials, or the store does not answer it"

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Row
 
 from bridge.delta.delta_errors import table_errors
-from bridge.delta.local_log import newest_commits
+from bridge.delta.log_description import newest_commits
 from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import PIPELINE_PROPERTY, belongs_to

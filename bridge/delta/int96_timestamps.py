@@ -7,7 +7,6 @@ reads any other time as a wrong one: a MERGE does not find it as a key, and chan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,13 +14,14 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as T
 
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.table_files import table_files
+from bridge.delta.table_store import opened_store
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
-    from pyarrow.fs import FileSystem
 
 __all__ = ["misread_by_delta_rs"]
 
@@ -41,10 +41,10 @@ def misread_by_delta_rs(target: DeltaTable, fields: Sequence[T.StructField]) -> 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    files, inside = pa.table(target.get_add_actions(flatten=True)), table_files(target)
+    files, store = pa.table(target.get_add_actions(flatten=True)), opened_store(target)
     for name in names:
         for path in pc.filter(files["path"], _may_be_misread(files, name)).to_pylist():
-            if name in _int96_columns(_data_file(target, inside, path)):
+            if name in _int96_columns(store, path):
                 return name
     return None
 
@@ -66,33 +66,19 @@ def _may_be_misread(files: pa.Table, name: str) -> pa.Array:
     return may
 
 
-@dataclass(frozen=True)
-class _DataFile:
-    table: str
-    path: str
-    """Relative to the table, or absolute."""
-    files: FileSystem = field(compare=False)
-
-
-def _data_file(target: DeltaTable, inside: FileSystem, path: str) -> _DataFile:
-    """A data file by its path in the log, which is relative to the table, or absolute (of a shallow clone)."""
-    uri = urlsplit(path)
-    if uri.scheme in ("", "file") and uri.path.startswith("/"):
-        from pyarrow.fs import LocalFileSystem
-
-        return _DataFile("", unquote(uri.path), LocalFileSystem())
-    if uri.scheme:
-        raise UnsupportedByEngine(
-            f"the table has files in {uri.scheme}://{uri.netloc}, outside of its folder"
-        )
-    return _DataFile(target.table_uri, unquote(path), inside)
-
-
 @lru_cache(maxsize=10_000)
-def _int96_columns(file: _DataFile) -> frozenset[str]:
+def _int96_columns(store: LocalStore | RemoteStore, path: str) -> frozenset[str]:
     import pyarrow.parquet as pq
 
-    with file.files.open_input_file(file.path) as opened:
-        schema = pq.ParquetFile(opened).schema
+    place = urlsplit(path)
+    if place.scheme not in ("", "file"):
+        raise UnsupportedByEngine(
+            f"the table has files in {place.scheme}://{place.netloc}, outside of its folder"
+        )
+    name = unquote(place.path)
+    found = store.head(name)
+    if found is None:
+        raise FileNotFoundError(name)
+    schema = pq.ParquetFile(store.open(name, found.size).file()).schema
     columns = (schema.column(n) for n in range(len(schema)))
     return frozenset(c.name for c in columns if c.physical_type == _INT96)

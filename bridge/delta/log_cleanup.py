@@ -13,18 +13,17 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
-from bridge.delta.table_files import table_files
-from bridge.log_layout import LOG_FOLDER, checksum_version, commit_file, version_of
+from bridge.delta.table_store import opened_store
+from bridge.lake.store import Store
+from bridge.log_layout import LOG_FOLDER, checksum_version, commit_path, version_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyarrow.fs import FileSystem
 
 __all__ = ["NO_HOOKS", "after_commit", "checkpoint_if_due", "clean_log", "published_versions"]
 
@@ -60,25 +59,25 @@ def after_commit(
         target.update_incremental()
         return target
 
-    files = partial(table_files, target)
-    checkpoint_if_due(target.metadata().configuration, table, version, files, newest, published)
+    properties, store = target.metadata().configuration, opened_store(target)
+    checkpoint_if_due(properties, table, version, store, newest, published)
 
 
 def checkpoint_if_due(
     properties: Mapping[str, str | None],
     table: Table,
     version: int,
-    files: Callable[[], FileSystem],
+    store: Store,
     open_newest: Callable[[], DeltaTable],
     published: Callable[[Table], Iterable[int]] = published_versions,
 ) -> None:
     """Write a checkpoint and call `clean_log` after every `delta.checkpointInterval` versions. Where the table does not
-    set it, that is 10 versions, or more after a checkpoint of more than 10,000 actions. `files` are those of the table.
+    set it, that is 10 versions, or more after a checkpoint of more than 10,000 actions.
 
     Raises nothing, as the commit of `version` is done: a failure is logged as a warning of `bridge.delta`, and the next
     such version tries again."""
     try:
-        if not _is_due(properties, version, files):
+        if not _is_due(properties, version, store):
             return
         clean_log(open_newest(), lambda: published(table))
     except Exception as failed:  # of delta-rs, the storage, a feed consumer's file: the batch is committed
@@ -108,56 +107,47 @@ def clean_log(target: DeltaTable, published: Callable[[], Iterable[int]]) -> Non
     pause = interval_seconds(properties, LOG_RETENTION) / _CLEANUPS
     if now - _cleaned.get(target.table_uri, float("-inf")) < pause:
         return
-    files = table_files(target)
+    store = opened_store(target)
     expired = time.time() - interval_seconds(properties, LOG_RETENTION)
     newest = target.version()
-    if any(_needs_expired(files, version, newest, expired) for version in published()):
+    if any(_needs_expired(store, version, newest, expired) for version in published()):
         return
     target.cleanup_metadata()
-    _delete_checksums(files)
+    _delete_checksums(store)
     _cleaned[target.table_uri] = now
 
 
-def _is_due(properties: Mapping[str, str | None], version: int, files: Callable[[], FileSystem]) -> bool:
+def _is_due(properties: Mapping[str, str | None], version: int, store: Store) -> bool:
     given = properties.get(_INTERVAL)
     if version <= 0 or version % int(given or _DEFAULT_INTERVAL):
         return False
     if given:
         return True
-    last, actions = _last_checkpoint(files())
+    last, actions = _last_checkpoint(store)
     return not last <= version < last + actions // _ACTIONS_A_COMMIT
 
 
-def _last_checkpoint(files: FileSystem) -> tuple[int, int]:
+def _last_checkpoint(store: Store) -> tuple[int, int]:
     """The version of the last checkpoint, and how many actions it has; zeros where nobody says."""
     try:
-        with files.open_input_stream(f"{LOG_FOLDER}/_last_checkpoint") as file:
-            found = json.loads(file.read())
+        found = json.loads(store.read(f"{LOG_FOLDER}/_last_checkpoint"))
         return int(found["version"]), int(found["size"])
     except (OSError, ValueError, LookupError, TypeError):
         return 0, 0
 
 
-def _needs_expired(files: FileSystem, version: int, newest: int, expired: float) -> bool:
+def _needs_expired(store: Store, version: int, newest: int, expired: float) -> bool:
     """Whether a consumer at `version` needs a commit older than `expired`: that of its version, for the rows of a
     snapshot, or the next one."""
-    own, following = (_commit_time(files, v) for v in (max(version, 0), version + 1))
-    return version < newest and following is not None and (own or following) <= expired
+    own, following = (store.head(commit_path(v)) for v in (max(version, 0), version + 1))
+    return version < newest and following is not None and (own or following).modified <= expired
 
 
-def _commit_time(files: FileSystem, version: int) -> float | None:
-    """When the commit was written, in epoch seconds; None where the log does not have it."""
-    written = files.get_file_info(f"{LOG_FOLDER}/{commit_file(version)}").mtime
-    return None if written is None else float(written.timestamp())
-
-
-def _delete_checksums(files: FileSystem) -> None:
+def _delete_checksums(store: Store) -> None:
     """Delete the checksums of versions before the oldest one in the log; delta-rs leaves Spark's checksums behind."""
-    from pyarrow.fs import FileSelector
-
-    names = [entry.base_name for entry in files.get_file_info(FileSelector(LOG_FOLDER))]
+    names = store.names(LOG_FOLDER)
     oldest = min((version for name in names if (version := version_of(name)) is not None), default=0)
     for name in names:
         version = checksum_version(name)
         if version is not None and version < oldest:
-            files.delete_file(f"{LOG_FOLDER}/{name}")
+            store.delete(f"{LOG_FOLDER}/{name}")

@@ -1,14 +1,14 @@
-"""Opens the log of a table on a local disk, and finds the data files that it names.
+"""Opens the log of a table, and finds the data files that it names.
 
 For `appended_files` and `changed_files`, which answer only where Delta's answer is certain (docs/adr/045). Whatever is
-not is `AskDelta` here: another file system, a table feature, partitions, column mapping, a log or files that are not
-there any more, many files. Spark reads the files as Parquet (`read_files`), or Arrow does (`rows_in_driver`).
+not is `AskDelta` here: a store that the driver does not reach, a table feature, partitions, column
+mapping, a log or files that are not there any more, many files. Spark reads the files as Parquet (`read_files`), or
+Arrow does (`rows_in_driver`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,11 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from bridge.delta.local_log import is_plain, local_folder
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.snapshot import Action, Snapshot, followed
+from bridge.delta.log_description import is_plain, log_store
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Action, Snapshot, followed
+from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.session import session_settings
 
 __all__ = [
@@ -77,7 +78,7 @@ class NamedFiles:
 
     @property
     def paths(self) -> list[str]:
-        """The files on this disk."""
+        """The paths of the files in the store."""
         return [self.snapshot.path_of(add["path"]) for add in self.adds]
 
 
@@ -85,12 +86,10 @@ def open_log(table: Table, version: int | None, *, with_files: bool = True) -> S
     """Open a version, by default the newest, of a plain table with a change feed. If nobody needs its files, it may be
     a later version that is described alike: `followed`. Raises AskDelta for another table, one of many files if they
     are needed, and what `asking_delta` turns into it."""
-    place = local_folder(table.spark, table.target)
-    if place is None:
+    store = log_store(table.spark, table.target)
+    if store is None:
         raise AskDelta
-    snapshot = followed(
-        str(place[1]), version, with_files=with_files, most=MOST_FILES if with_files else None
-    )
+    snapshot = followed(store, version, with_files=with_files, most=MOST_FILES if with_files else None)
     about = snapshot.metadata
     if about["id"] != table.id or about.get("partitionColumns"):
         raise AskDelta
@@ -133,8 +132,11 @@ def named_files(
     fields = (*(present[name] for name in table.columns), *more)
     files = NamedFiles(snapshot, tuple(adds), fields)
     paths = files.paths
-    if len(paths) > MOST_FILES or len(set(paths)) < len(paths) or not all(map(os.path.isfile, paths)):
+    if len(paths) > MOST_FILES or len(set(paths)) < len(paths):
         raise AskDelta
+    store = snapshot.store
+    if isinstance(store, LocalStore) and any(store.head(path) is None for path in paths):
+        raise AskDelta  # elsewhere the first read says so
     return files
 
 
@@ -145,7 +147,10 @@ def read_files(table: Table, files: NamedFiles) -> DataFrame:
     schema, paths = T.StructType(list(files.fields)), files.paths
     if not paths:
         return table.spark.createDataFrame([], schema)
+    store = files.snapshot.store
     if any(add.get("deletionVector") for add in files.adds) or any(map(_NOT_LISTED.search, paths)):
         raise AskDelta
+    if not isinstance(store, LocalStore):
+        raise AskDelta  # Spark would ask the store for each file before it reads it
     with session_settings(table.spark, {_LIST_IN_DRIVER: str(MOST_FILES)}):
-        return table.spark.read.schema(schema).parquet(*(f"file://{path}" for path in paths))
+        return table.spark.read.schema(schema).parquet(*(f"file://{store.folder}/{path}" for path in paths))

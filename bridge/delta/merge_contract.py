@@ -19,7 +19,7 @@ from bridge.definition import Engine
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
-from bridge.delta.unsupported import UnsupportedByEngine
+from bridge.lake.unsupported import UnsupportedByEngine
 
 __all__ = ["MergeEngine", "MergeResult", "UnsupportedByEngine"]
 

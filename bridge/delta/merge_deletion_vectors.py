@@ -34,22 +34,19 @@ from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
 from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
-from bridge.delta.delta_rs import (
-    folder_in_driver,
-    open_with_delta_rs,
-    refuse_partitions,
-    refuse_unsupported_features,
-)
+from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
 from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import KEPT, MergeSemantics, upsert_by_key
 from bridge.delta.rows_taken_back import following
-from bridge.delta.snapshot import Action, Snapshot, live_rows, open_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
-from bridge.delta.table_files import local_files
+from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
+from bridge.lake.snapshot import Action, Snapshot, live_rows, open_snapshot
+from bridge.lake.store import at_once
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,9 +64,9 @@ _MIN_ROWS_A_CHANGE = 10
 class DeletionVectorsEngine:
     """See `merge_contract.MergeEngine`.
 
-    It refuses tables that are not on a local disk, that have no deletion vectors, or that have what `delta_rs` refuses;
-    semantics other than `upsert_by_key`; and batches beyond `limits`. One object serves one table at a time: it keeps
-    what it knows of the table's log.
+    It refuses tables that the driver does not reach, that have no deletion vectors, or that have what `delta_rs`
+    refuses; semantics other than `upsert_by_key`; and batches beyond `limits`. One object serves one table at a time:
+    it keeps what it knows of the table's log.
     """
 
     name = Engine.DELETION_VECTORS
@@ -134,10 +131,11 @@ class DeletionVectorsEngine:
         raise conflict_error(table, progress.batch)
 
     def _newest(self, table: Table) -> Snapshot:
-        folder = folder_in_driver(table)
         known = self._snapshot
-        if known is None or known.folder != folder or not known.follow():
-            known = self._snapshot = open_snapshot(folder)
+        if known is None or known.store.location != table.location.rstrip("/"):
+            known = self._snapshot = open_snapshot(store_for_writing(table.spark, table.location))
+        elif not known.follow():
+            known = self._snapshot = open_snapshot(known.store)
         if known.metadata["id"] != table.id:
             raise replaced_error(table)
         return known
@@ -170,7 +168,7 @@ class DeletionVectorsEngine:
         matches = []
         if changes.num_rows:
             keys, names = self._candidates(table, snapshot, changes, key)
-            files = {name: open_file(snapshot, name, schema) for name in names}
+            files = dict(zip(names, at_once(partial(open_file, snapshot, schema=schema), names), strict=True))
             matches = find_rows(list(files.values()), keys)
         effects = decide_effects(changes, matches, key, schema)
         actions = [] if effects.are_none else self._row_actions(snapshot, files, effects, schema)
@@ -185,7 +183,7 @@ class DeletionVectorsEngine:
         metadata = progress.merging(table, key).to_json(table.id)
         version = snapshot.version + 1
         done = write_commit(
-            snapshot.folder,
+            snapshot.store,
             version,
             [
                 {"commitInfo": commit_info(snapshot.version, metadata, key, metrics)},
@@ -199,7 +197,7 @@ class DeletionVectorsEngine:
             snapshot.metadata["configuration"],
             table,
             version,
-            partial(local_files, snapshot.folder),
+            snapshot.store,
             partial(open_with_delta_rs, table),
         )
         return MergeResult(version, inserted, updated, deleted)
@@ -210,26 +208,31 @@ class DeletionVectorsEngine:
         """Write what changes, and return the actions that change it."""
         import pyarrow as pa
 
-        properties = snapshot.metadata["configuration"]
+        properties, store = snapshot.metadata["configuration"], snapshot.store
         fresh = [effects.after, effects.inserted]
         counts = {name: positions.size for name, positions in effects.marked.items()}
         rewritten = self.choose_rewrites(snapshot.files, counts, sum(rows.num_rows for rows in fresh))
-        actions: list[Action] = []
-        for name in rewritten:
-            file = files.get(name) or open_file(snapshot, name, schema)
+        for file in at_once(lambda name: files.get(name) or open_file(snapshot, name, schema), rewritten):
             fresh.append(_kept_rows(file, effects))
-            actions.append({"remove": removed(file.add)})
         marked = {name: at for name, at in effects.marked.items() if name not in rewritten}
-        actions += mark_rows(snapshot.folder, [files[name] for name in marked], marked)
         rows = pa.concat_tables(fresh)
-        if rows.num_rows:
-            columns = int(properties.get(_INDEXED_COLUMNS, 32))
-            add = write_data_file(snapshot.folder, rows, len(schema) if columns < 0 else columns)
-            actions.append({"add": add})
-        # Readers of the feed take a commit's new files as inserts, unless it has files of the feed.
-        if is_on(properties, CHANGE_FEED_PROPERTY) and (effects.marked or rewritten):
-            actions.append({"cdc": write_change_file(snapshot.folder, effects)})
-        return actions
+        given = int(properties.get(_INDEXED_COLUMNS, 32))
+        columns = len(schema) if given < 0 else given
+
+        def new_rows() -> list[Action]:
+            return [{"add": write_data_file(store, rows, columns)}] if rows.num_rows else []
+
+        def changes() -> list[Action]:
+            # Readers of the feed take a commit's new files as inserts, unless it has files of the feed.
+            wanted = is_on(properties, CHANGE_FEED_PROPERTY) and (effects.marked or rewritten)
+            return [{"cdc": write_change_file(store, effects)}] if wanted else []
+
+        written = at_once(
+            lambda write: write(),
+            [lambda: mark_rows(store, [files[name] for name in marked], marked), new_rows, changes],
+        )
+        removes: list[Action] = [{"remove": removed(snapshot.files[name])} for name in rewritten]
+        return [*removes, *(action for actions in written for action in actions)]
 
 
 def _refuse_other_semantics(semantics: MergeSemantics) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes, kept_column
-from bridge.delta.deletion_vectors.commit import sync_added
 from bridge.delta.delta_errors import attempts, conflict_error
 from bridge.delta.delta_rs import (
     all_fields,
@@ -38,13 +37,13 @@ from bridge.delta.merge_semantics import (
     upsert_by_key,
 )
 from bridge.delta.rows_taken_back import checked, following
-from bridge.delta.snapshot import Snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
-from bridge.delta.table_files import local_folder
+from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
-from bridge.delta.write_once import sync
-from bridge.log_layout import commit_file, log_folder
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Snapshot
+from bridge.log_layout import commit_path
 from bridge.schema import quote
 
 if TYPE_CHECKING:
@@ -196,12 +195,11 @@ def commit_merge(
 
 def _sync(table: Table, version: int) -> None:
     """Put a commit and its files on a local disk, as delta-rs does not: no later loss of power takes the batch back."""
-    folder = local_folder(table.location)
-    commit = None if folder is None else Snapshot(folder).read_commit(version)
-    if folder is not None and commit is not None:
-        sync_added(folder, commit)
-        sync(Path(log_folder(folder), commit_file(version)))
-        sync(Path(log_folder(folder)))
+    store = store_for_writing(table.spark, table.location)
+    commit = Snapshot(store).read_commit(version) if isinstance(store, LocalStore) else None
+    if isinstance(store, LocalStore) and commit is not None:
+        added = (action[name]["path"] for action in commit for name in ("add", "cdc") if name in action)
+        store.flush([*map(unquote, added), commit_path(version)])
 
 
 def _values(columns: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Creates a table on a local disk by writing its first commit, without Spark.
+"""Creates a table by writing its first commit, without Spark.
 
 Delta's builder needs seconds for it in a new process. What it would write is known for the tables that the bridge
 makes: without clustering, and without a property of Delta but those that the bridge sets. Others are left to it.
@@ -12,18 +12,16 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
-from bridge.delta.local_log import local_folder
-from bridge.delta.write_once import link_once
-from bridge.log_layout import commit_file, log_folder
+from bridge.delta.log_description import log_store
+from bridge.log_layout import commit_path
 from bridge.version import own_version
 
-__all__ = ["create_locally"]
+__all__ = ["create_by_commit"]
 
 _KNOWN = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 """The properties of Delta that a table must have, and no others: they decide its protocol."""
@@ -49,28 +47,28 @@ _TYPES = (
 )
 
 
-def create_locally(
+def create_by_commit(
     spark: SparkSession, target: DeltaTarget, fields: Sequence[T.StructField], properties: Mapping[str, str]
 ) -> bool:
     """Create the table with these columns, all nullable, if its folder has none; False, with nothing written, where
     Delta's builder must do it. Of several writers at once one creates it. Raises OSError where the disk does not allow
     it."""
-    place = local_folder(spark, target)
+    store = log_store(spark, target)
     is_known = (
-        place is not None
+        store is not None
         and not target.cluster_by
         and {name: value for name, value in properties.items() if name.startswith("delta.")} == _KNOWN
         and all(_is_known(f.dataType) and not f.metadata for f in fields)
         and len({f.name.lower() for f in fields}) == len(fields)
         and not any(name.startswith(_DEFAULTS) for name in spark.conf.getAll)
     )
-    if not is_known or place is None:
+    if not is_known or store is None:
         return False
     text = "".join(
         json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n"
         for action in _actions(fields, properties)
     )
-    link_once(Path(log_folder(str(place[1])), commit_file(0)), text)
+    store.put_if_absent(commit_path(0), text.encode())
     return True
 
 

@@ -14,7 +14,8 @@ from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.data_files import DataFile, arrow_schema, open_added
 from bridge.delta.logged_files import NamedFiles
-from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.lake.store import at_once
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,13 +67,13 @@ def read_columns(
         schema = _with_dictionaries(
             arrow_schema({"schemaString": T.StructType(list(files.fields)).json()}), texts
         )
-        opened = [open_added(files.snapshot, add, schema, texts) for add in files.adds]
+        opened = at_once(lambda add: open_added(files.snapshot, add, schema, texts), files.adds)
         if sum(file.rows for file in opened) > most_rows:
             return None
         for file in opened:
             _refuse_other_types(file, columns)
         empty = pa.schema([schema.field(name) for name in columns]).empty_table()
-        return pa.concat_tables([empty, *(_live_rows(file, columns) for file in opened)])
+        return pa.concat_tables([empty, *at_once(lambda file: _live_rows(file, columns), opened)])
     except (UnsupportedByEngine, pa.ArrowException, OSError, ValueError, LookupError):
         return None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bridge.delta import local_log
+from bridge.delta import log_description
 from bridge.delta.delta_errors import replaced_error, table_errors
 from bridge.delta.ingest_progress import IngestProgress, newest_first
 from bridge.delta.merge_contract import MergeResult
@@ -63,7 +63,7 @@ def following(table: Table, progress: IngestProgress, version: int | None = None
     table is at this place.
     """
     if version is None:
-        version = local_log.newest_version(table.spark, table.target)
+        version = log_description.newest_version(table.spark, table.target)
         if version is None or version != progress.after:
             version = newest_version(table)
     refuse_taken_back(table, progress, version)

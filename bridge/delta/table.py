@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
-from bridge.delta.local_log import TableDescription, describe
-from bridge.delta.new_table import create_locally
+from bridge.delta.log_description import TableDescription, describe
+from bridge.delta.new_table import create_by_commit
 from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table_checks import (
@@ -163,7 +163,7 @@ def create_if_absent(
     Raises TableError for what Delta refuses, DefinitionError for properties that the bridge refuses.
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
-    if not exists(spark, target) and not create_locally(spark, target, fields, properties):
+    if not exists(spark, target) and not create_by_commit(spark, target, fields, properties):
         storage.make_local_folder(spark, target.path)
         builder = DeltaTable.createIfNotExists(spark)
         builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))

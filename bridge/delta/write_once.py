@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import time
 import uuid
 from pathlib import Path
@@ -14,9 +12,9 @@ from pyspark.sql import SparkSession
 from bridge.bridge_folders import scratch_name
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
-from bridge.storage import make_folder
+from bridge.lake.local_store import LocalStore
 
-__all__ = ["link_once", "sync", "write_once"]
+__all__ = ["write_once"]
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 _WRITER = "bridge-writer"
@@ -35,7 +33,8 @@ def write_once(spark: SparkSession, path: str, text: str) -> bool:
     system = final.getFileSystem(_hadoop_conf(spark))
     scheme = system.getUri().getScheme()
     if scheme == "file":
-        return link_once(Path(system.makeQualified(final).toUri().getPath()), text)
+        place = Path(system.makeQualified(final).toUri().getPath())
+        return LocalStore(str(place.parent)).put_if_absent(place.name, text.encode())
     if system.hasPathCapability(final, _CONDITIONAL):
         return _put_if_absent(system, final, text)
     if scheme == "s3a":
@@ -91,42 +90,6 @@ def _writer_of(system: Any, final: Any) -> str | None:
         raise
     found = attributes.get(f"header.{_WRITER}")
     return bytes(found).decode() if found is not None else ""
-
-
-def link_once(final: Path, text: str) -> bool:
-    """Do as `write_once` on a local disk, without Spark. When it returns True the file survives a loss of power.
-
-    Raises BridgeError for a folder that cannot be made or written."""
-    # Hadoop's rename replaces an existing file on a local disk; a hard link never does.
-    missing = [folder for folder in final.parents if not os.path.exists(folder)]
-    make_folder(final.parent)
-    for folder in missing:
-        sync(folder.parent)
-    scratch = final.with_name(scratch_name(final.name))
-    try:
-        with scratch.open("w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.link(scratch, final)
-    except FileExistsError:
-        return False
-    finally:
-        scratch.unlink(missing_ok=True)
-    sync(final.parent)
-    return True
-
-
-def sync(path: Path) -> None:
-    """Put a file that was closed, or the names in a folder, on the disk, if its file system has a call for that."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    except OSError as failed:
-        if failed.errno not in (errno.EINVAL, errno.ENOTSUP):  # folders of FUSE
-            raise
-    finally:
-        os.close(opened)
 
 
 def _rename(spark: SparkSession, path: str, text: str) -> bool:

@@ -21,16 +21,16 @@ from bridge.delta.change_counts import count_changes
 from bridge.delta.deletion_vectors.new_files import write_data_file
 from bridge.delta.ingest_progress import IngestProgress, read_progress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
-from bridge.delta.snapshot import Action, Snapshot
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
+from bridge.lake.snapshot import Action, Snapshot
 from tests.delta.tables import FIELDS, actions, append, at, content, frame, log_file, made
 
 
 def written(target: AppendTarget, *rows: tuple[Any, ...]) -> Action:
     columns = dict(zip(target.schema.names, zip(*rows, strict=True), strict=True))
     table = pa.table({f.name: pa.array(columns[f.name], f.type) for f in target.schema})
-    return write_data_file(target.folder, table, target.columns_with_statistics)
+    return write_data_file(target.store, table, target.columns_with_statistics)
 
 
 def appended(appends: FileAppends, progress: IngestProgress, *rows: tuple[Any, ...]) -> MergeResult:
@@ -197,8 +197,10 @@ def test_tables_that_are_left_to_spark(
 
 def test_tables_elsewhere_or_with_partitions_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    with pytest.raises(UnsupportedByEngine, match=r"^the table is stored in s3a, not in local files$"):
-        FileAppends(replace(table, location="s3a://bucket/t"))
+    with pytest.raises(
+        UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
+    ):
+        FileAppends(replace(table, location="hdfs://host/t"))
     path = lake / "parts"
     spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING) USING delta PARTITIONED BY (v)")
     detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]

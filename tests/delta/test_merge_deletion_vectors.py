@@ -240,8 +240,10 @@ def test_batches_that_are_left_to_others(spark: SparkSession, lake: Path) -> Non
         by_vectors(table, three, key=["id"], progress=at(0), semantics=repair_by_key)
     with pytest.raises(UnsupportedByEngine, match=r"^changes leave values out$"):
         by_vectors(table, three.withColumn(KEPT, F.array(F.lit("v"))), key=["id"], progress=at(0))
-    elsewhere = replace(table, location="s3a://bucket/t")
-    with pytest.raises(UnsupportedByEngine, match=r"^the table is stored in s3a, not in local files$"):
+    elsewhere = replace(table, location="hdfs://host/t")
+    with pytest.raises(
+        UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
+    ):
         by_vectors(elsewhere, three, key=["id"], progress=at(0))
     assert not log_file(table, 2).exists()
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.errors import ConcurrentRunError
+from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.rows import Change, RowKind, compact, replay
 from tests.delta.tables import NO_VECTORS, Merge, at, by_vectors, frame, kinds, made
 

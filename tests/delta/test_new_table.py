@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
-from bridge.delta.new_table import create_locally
+from bridge.delta.new_table import create_by_commit
 from bridge.delta.table import create_table, open_table
 from tests.delta.tables import FIELDS, actions, append, content, target
 
@@ -79,7 +79,7 @@ def first_commit(folder: Path) -> Actions:
 )
 def test_the_commit_is_delta_s(spark: SparkSession, lake: Path, fields: Sequence[T.StructField]) -> None:
     by_delta(spark, lake / "theirs", fields)
-    assert create_locally(spark, target(lake / "ours"), fields, PROPERTIES)
+    assert create_by_commit(spark, target(lake / "ours"), fields, PROPERTIES)
     assert first_commit(lake / "ours") == first_commit(lake / "theirs")
     table = open_table(spark, target(lake / "ours"), fields)
     assert table.delta().toDF().schema == DeltaTable.forPath(spark, str(lake / "theirs")).toDF().schema
@@ -109,9 +109,9 @@ def test_spark_writes_into_it(spark: SparkSession, lake: Path) -> None:
 
 def test_a_table_that_is_there_stays(spark: SparkSession, lake: Path) -> None:
     """Also one that another run makes at the same moment."""
-    assert create_locally(spark, target(lake / "t"), FIELDS, PROPERTIES)
+    assert create_by_commit(spark, target(lake / "t"), FIELDS, PROPERTIES)
     before = (lake / "t" / "_delta_log" / f"{0:020}.json").read_bytes()
-    assert create_locally(spark, target(lake / "t"), ALL_TYPES, PROPERTIES)
+    assert create_by_commit(spark, target(lake / "t"), ALL_TYPES, PROPERTIES)
     assert (lake / "t" / "_delta_log" / f"{0:020}.json").read_bytes() == before
 
 
@@ -129,17 +129,17 @@ LEFT: dict[str, tuple[Sequence[T.StructField], Mapping[str, str], Mapping[str, A
 def test_what_is_left_to_delta(spark: SparkSession, lake: Path, case: str) -> None:
     fields, properties, more = LEFT[case]
     given = DeltaTarget(path=str(lake / "t"), **more)
-    assert not create_locally(spark, given, fields, properties)
+    assert not create_by_commit(spark, given, fields, properties)
     assert not (lake / "t").exists()
-    assert not create_locally(spark, DeltaTarget(table="t"), FIELDS, PROPERTIES)
-    assert not create_locally(spark, DeltaTarget(path="s3a://bucket/t"), FIELDS, PROPERTIES)
+    assert not create_by_commit(spark, DeltaTarget(table="t"), FIELDS, PROPERTIES)
+    assert not create_by_commit(spark, DeltaTarget(path="hdfs://nowhere/t"), FIELDS, PROPERTIES)
 
 
 def test_defaults_of_the_session_are_left_to_delta(spark: SparkSession, lake: Path) -> None:
     name = "spark.databricks.delta.properties.defaults.checkpointInterval"
     spark.conf.set(name, "4")
     try:
-        assert not create_locally(spark, target(lake / "t"), FIELDS, PROPERTIES)
+        assert not create_by_commit(spark, target(lake / "t"), FIELDS, PROPERTIES)
         table = create_table(spark, target(lake / "t"), FIELDS, pipeline="p")
         assert table.properties["delta.checkpointInterval"] == "4"
     finally:

@@ -15,10 +15,10 @@ from bridge.definition import DeltaTarget, Engine, MergeSettings
 from bridge.delta.append import append_batch
 from bridge.delta.append_files import FileAppends
 from bridge.delta.engine_choice import Engines
-from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.delta.optimize_vacuum import optimize
 from bridge.delta.table import Table, claim, open_table
 from bridge.errors import TableError
+from bridge.lake.unsupported import UnsupportedByEngine
 from tests.delta.tables import at, by_delta_rs, by_spark, by_vectors
 
 VALUES = {

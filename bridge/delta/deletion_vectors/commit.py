@@ -6,29 +6,24 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
 from bridge.delta.deletion_vectors.data_files import DataFile
-from bridge.delta.deletion_vectors.vectors import vector_file, write_vectors
-from bridge.delta.snapshot import Action, stats_of
-from bridge.delta.write_once import link_once, sync
-from bridge.log_layout import commit_file, log_folder
+from bridge.delta.deletion_vectors.vectors import write_vectors
+from bridge.lake.snapshot import Action, stats_of
+from bridge.lake.store import Store
+from bridge.log_layout import commit_path
 from bridge.version import own_version
 
-__all__ = ["append_info", "commit_info", "mark_rows", "removed", "sync_added", "write_commit"]
-
-_SYNCS_AT_ONCE = 8
+__all__ = ["append_info", "commit_info", "mark_rows", "removed", "write_commit"]
 
 
 def mark_rows(
-    table_folder: str, files: Iterable[DataFile], marked: Mapping[str, npt.NDArray[np.int64]]
+    store: Store, files: Iterable[DataFile], marked: Mapping[str, npt.NDArray[np.int64]]
 ) -> list[Action]:
     """Write the vectors of these files with more rows marked; return the actions, {name: action}, that replace the
     files. One without rows is removed."""
@@ -39,7 +34,7 @@ def mark_rows(
         vector = file.marked | BitMap(marked[file.name].tolist())
         if len(vector) < file.rows:
             vectors[file.name], kept[file.name] = vector, file
-    for name, descriptor in write_vectors(table_folder, vectors).items():
+    for name, descriptor in write_vectors(store, vectors).items():
         add = kept[name].add
         stats = {**stats_of(add), "numRecords": kept[name].rows, "tightBounds": False}
         actions.append(
@@ -105,38 +100,14 @@ def _info(
     }
 
 
-def write_commit(table_folder: str, version: int, actions: Sequence[Mapping[str, Any]]) -> bool:
+def write_commit(store: Store, version: int, actions: Sequence[Mapping[str, Any]]) -> bool:
     """Write the commit, all of it or nothing; False, with nothing written, if another writer has that version.
 
-    The files that it adds are on the disk before it is, so that a loss of power leaves no commit without its rows.
+    The files that it adds are there before it is: `Store.create` has written them.
     Raises ValueError, with nothing written, if the log lacks the version before: a log with a gap cannot be read."""
-    log = Path(log_folder(table_folder))
-    if version > 0 and not (log / commit_file(version - 1)).exists():
-        raise ValueError(f"{log}: there is no version {version - 1}, so version {version} would leave a gap")
+    if version > 0 and store.head(commit_path(version - 1)) is None:
+        raise ValueError(
+            f"{store.location}: there is no version {version - 1}, so version {version} would leave a gap"
+        )
     text = "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)
-    sync_added(table_folder, actions)
-    return link_once(log / commit_file(version), text)
-
-
-def sync_added(table_folder: str, actions: Sequence[Mapping[str, Any]]) -> None:
-    """Put the new files of a commit, and their names in their folders, on the disk: each file and folder once."""
-    known = {action["remove"]["path"] for action in actions if "remove" in action}
-    files: dict[Path, None] = {}
-    for action in actions:
-        for added in (action[name] for name in ("add", "cdc") if name in action):
-            if added["path"] not in known:
-                files[Path(table_folder, unquote(added["path"]))] = None
-            vector = added.get("deletionVector") or {}
-            if vector.get("storageType") == "u":
-                files[vector_file(table_folder, vector)] = None
-    folders = dict.fromkeys(folder for file in files for folder in _up_to(file.parent, Path(table_folder)))
-    if files:
-        # What a disk is asked for at the same time it writes together.
-        # Shared by threads: nothing; each opens a file of its own.
-        with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
-            list(pool.map(sync, (*files, *folders)))
-
-
-def _up_to(folder: Path, top: Path) -> list[Path]:
-    """The folder and those above it, of which each may be new, up to `top`."""
-    return [folder] if folder == top or top not in folder.parents else [folder, *_up_to(folder.parent, top)]
+    return store.put_if_absent(commit_path(version), text.encode())

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bridge.delta.deletion_vectors.vectors import read_vector
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.snapshot import Action, Snapshot
+from bridge.lake.snapshot import Action, Snapshot
+from bridge.lake.store import Source
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ class DataFile:
     """Of the table."""
     parquet: ParquetFile = field(repr=False)
     marked: BitMap = field(repr=False)
+    source: Source = field(repr=False)
     opened: Callable[[], ParquetFile] = field(repr=False)
     """Opens it once more."""
 
@@ -52,12 +54,26 @@ class DataFile:
         metadata = self.parquet.metadata
         return sum(int(metadata.row_group(n).num_rows) for n in range(group))
 
+    def fetch(self, groups: Sequence[int], columns: Sequence[str]) -> None:
+        """Bring these columns of row groups at once, if the file is far away, before they are read. Any thread may
+        call it: the footer that it looks at is not changed."""
+        if not self.source.is_remote:
+            return
+        footer, ranges = self.parquet.metadata, []
+        for group in map(footer.row_group, groups):
+            for chunk in map(group.column, range(group.num_columns)):
+                if chunk.path_in_schema.split(".")[0] in columns:
+                    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+                    ranges.append((begin, begin + chunk.total_compressed_size))
+        self.source.fetch(ranges)
+
     def read(self, groups: Sequence[int], columns: Sequence[str], *, use_threads: bool = True) -> pa.Table:
         """Read columns of row groups, deleted rows included, in the types of the table's schema. A column that the
         table got after the file was written is null."""
         import pyarrow as pa
 
         present = set(self.parquet.schema_arrow.names)
+        self.fetch(groups, columns)
         found = self.parquet.read_row_groups(
             list(groups), columns=[name for name in columns if name in present], use_threads=use_threads
         )
@@ -86,15 +102,14 @@ def open_added(
     are read as dictionaries, which they are in `schema`. Raises UnsupportedByEngine where only Spark reads it right."""
     import pyarrow.parquet as pq
 
-    path = snapshot.path_of(add["path"])
+    source = snapshot.store.open(snapshot.path_of(add["path"]), int(add["size"]))
 
     def opened() -> ParquetFile:
-        footer = pq.read_metadata(path, memory_map=True)
+        footer = pq.read_metadata(source.file())
         present = {footer.schema.column(n).path for n in range(footer.num_columns)}
         return pq.ParquetFile(
-            path,
+            source.file(),
             metadata=footer,
-            memory_map=True,
             pre_buffer=False,  # ranges read ahead are for files that are far away
             # Spark writes a TIMESTAMP as INT96 by default; nanoseconds would not cover all of its values.
             coerce_int96_timestamp_unit="us",
@@ -104,8 +119,8 @@ def open_added(
     file = opened()
     if set(_OLD_CALENDAR) & set(file.metadata.metadata or {}):
         raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
-    vector = read_vector(snapshot.folder, add.get("deletionVector"))
-    return DataFile(add["path"], add, schema, file, vector, opened)
+    vector = read_vector(snapshot.store, add.get("deletionVector"))
+    return DataFile(add["path"], add, schema, file, vector, source, opened)
 
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:

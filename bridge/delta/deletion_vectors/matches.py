@@ -6,7 +6,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from bridge.delta.deletion_vectors.data_files import DataFile
-from bridge.delta.snapshot import Action, stats_of
+from bridge.lake.snapshot import Action, stats_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +24,7 @@ __all__ = ["Keys", "Matches", "find_rows", "may_hold"]
 
 _LEAST_BITS, _MOST_BITS = 12, 20
 """Of the size of a table of slots, which fits the processor's cache."""
+_READS_AT_ONCE = 16
 
 
 class Keys:
@@ -136,30 +137,39 @@ def find_rows(files: Sequence[DataFile], keys: Keys) -> list[Matches]:
     parts = [(file, groups[at : at + size]) for file, groups in wanted for at in range(0, len(groups), size)]
     # Shared by threads: `keys`, as Arrow's arrays are immutable and NumPy allows reads of one array by several threads;
     # the bitmaps of deleted rows (see `DataFile.for_another_thread`). No ParquetFile, and nothing that it returns.
-    with ThreadPoolExecutor(min(cores, len(parts)) or 1, "find-rows") as pool:
+    # Who waits for an object store leaves the cores to others.
+    threads = _READS_AT_ONCE if any(file.source.is_remote for file in files) else cores
+    with ThreadPoolExecutor(min(threads, len(parts)) or 1, "find-rows") as pool:
         found = pool.map(lambda part: _found(part[0], part[1], keys, use_threads=number < cores), parts)
         return [matches for of_part in found for matches in of_part]
 
 
 def _found(file: DataFile, groups: Sequence[int], keys: Keys, *, use_threads: bool) -> list[Matches]:
     own = file.for_another_thread()
-    found = [_matches(own, group, keys, use_threads=use_threads) for group in groups]
-    return [replace(matches, file=file) for matches in found if matches is not None]
+    own.fetch(groups, keys.names)
+    live = {group: _live(own, group, keys, use_threads=use_threads) for group in groups}
+    hit = [group for group, (local, _) in live.items() if local.size]
+    own.fetch(hit, file.schema.names)
+    matches = []
+    for group in hit:
+        local, chosen = live[group]
+        rows = own.read([group], file.schema.names, use_threads=use_threads).take(local)
+        matches.append(Matches(file, local + own.begin_of(group), chosen, rows))
+    return matches
 
 
-def _matches(file: DataFile, group: int, keys: Keys, *, use_threads: bool) -> Matches | None:
-    key_columns = file.read([group], keys.names, use_threads=use_threads)
-    local, chosen = keys.find(key_columns)
+def _live(
+    file: DataFile, group: int, keys: Keys, *, use_threads: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The places in a row group of the rows with a key of the batch that are not deleted, and the change of each."""
+    local, chosen = keys.find(file.read([group], keys.names, use_threads=use_threads))
     if not local.size:
-        return None
+        return local, chosen
     positions = local + file.begin_of(group)
     if deleted := file.marked & BitMap(positions.tolist()):
         live = ~np.isin(positions, np.fromiter(deleted, np.int64, len(deleted)))
-        local, positions, chosen = local[live], positions[live], chosen[live]
-        if not local.size:
-            return None
-    rows = file.read([group], file.schema.names, use_threads=use_threads).take(local)
-    return Matches(file, positions, chosen, rows)
+        local, chosen = local[live], chosen[live]
+    return local, chosen
 
 
 def _groups(file: DataFile, keys: Keys) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Iterable
@@ -10,12 +9,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bridge.delta.deletion_vectors.statistics import file_statistics
+from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:  # workers import this module, and have no need of Spark's and Delta's Python
     import pyarrow as pa
 
     from bridge.delta.deletion_vectors.effects import Effects
-    from bridge.delta.snapshot import Action
+    from bridge.lake.snapshot import Action
+    from bridge.lake.store import Store
 
 __all__ = ["delete_data_files", "write_change_file", "write_data_file"]
 
@@ -25,10 +26,10 @@ _CHANGE_FOLDER = "_change_data"
 _CHANGE_TYPE = "_change_type"
 
 
-def write_data_file(table_folder: str, rows: pa.Table, columns_with_statistics: int) -> Action:
+def write_data_file(store: Store, rows: pa.Table, columns_with_statistics: int) -> Action:
     """Write the rows into a new Parquet file of the table; return its `add` action."""
     name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-    size = _write(os.path.join(table_folder, name), rows)
+    size = _write(store, name, rows)
     return {
         "path": name,
         "partitionValues": {},
@@ -39,14 +40,14 @@ def write_data_file(table_folder: str, rows: pa.Table, columns_with_statistics: 
     }
 
 
-def delete_data_files(table_folder: str, adds: Iterable[Action]) -> None:
+def delete_data_files(store: Store, adds: Iterable[Action]) -> None:
     """Delete the files of `add` actions that will not be committed. Raises nothing: VACUUM removes what remains."""
     for add in adds:
-        with suppress(OSError):
-            os.unlink(os.path.join(table_folder, add["path"]))
+        with suppress(OSError, UnsupportedByEngine):
+            store.delete(add["path"])
 
 
-def write_change_file(table_folder: str, effects: Effects) -> Action:
+def write_change_file(store: Store, effects: Effects) -> Action:
     """Write the changes of a batch into a new file of the change data feed; return its `cdc` action."""
     import pyarrow as pa
 
@@ -60,22 +61,25 @@ def write_change_file(table_folder: str, effects: Effects) -> Action:
         rows.append_column(_CHANGE_TYPE, pa.repeat(pa.scalar(kind), rows.num_rows)) for kind, rows in kinds
     )
     name = f"{_CHANGE_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet"
-    os.makedirs(os.path.join(table_folder, _CHANGE_FOLDER), exist_ok=True)
-    size = _write(os.path.join(table_folder, name), rows)
+    size = _write(store, name, rows)
     return {"path": name, "partitionValues": {}, "size": size, "dataChange": False}
 
 
-def _write(path: str, rows: pa.Table) -> int:
+def _write(store: Store, path: str, rows: pa.Table) -> int:
+    import pyarrow as pa
     import pyarrow.parquet as pq
     import pyarrow.types as is_
 
+    written = pa.BufferOutputStream()
     pq.write_table(
         rows,
-        path,
+        written,
         compression="snappy",
         row_group_size=_ROWS_OF_A_GROUP,
         store_schema=False,
         # Bounds of floating point ignore NaN, and Spark, which orders it after every number, would not find it.
         write_statistics=[f.name for f in rows.schema if not is_.is_floating(f.type)],
     )
-    return os.path.getsize(path)
+    content = written.getvalue()
+    store.create(path, content)
+    return int(content.size)

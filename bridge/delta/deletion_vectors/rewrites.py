@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bridge.delta.snapshot import Action, live_rows, stats_of
+from bridge.lake.snapshot import Action, live_rows, stats_of
 
 __all__ = ["files_to_rewrite"]
 

@@ -12,15 +12,15 @@ import struct
 import uuid
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pyroaring import BitMap
 
-from bridge.delta.merge_contract import UnsupportedByEngine
+from bridge.lake.store import Store
+from bridge.lake.unsupported import UnsupportedByEngine
 
-__all__ = ["Descriptor", "read_vector", "vector_file", "write_vectors"]
+__all__ = ["Descriptor", "read_vector", "write_vectors"]
 
 Descriptor = Mapping[str, Any]
 """`deletionVector` of an `add` action: storageType, pathOrInlineDv, offset, sizeInBytes, cardinality."""
@@ -34,47 +34,44 @@ _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 """Delta encodes bytes as Z85, which is Python's base 85 with another alphabet."""
 
 
-def read_vector(table_folder: str, descriptor: Descriptor | None) -> BitMap:
+def read_vector(store: Store, descriptor: Descriptor | None) -> BitMap:
     """Return the positions that the vector marks; none where a file has no vector.
 
-    Raises UnsupportedByEngine for a vector that is not on this disk, that is damaged, or that marks positions from 2^32
-    on.
+    Raises UnsupportedByEngine for a vector that is not in the store, that is damaged, or that marks positions from
+    2^32 on.
     """
     if descriptor is None:
         return BitMap()
     size = int(descriptor["sizeInBytes"])
     if descriptor["storageType"] == "i":
-        found = _decoded(descriptor["pathOrInlineDv"])[:size]
-    else:
-        with open(vector_file(table_folder, descriptor), "rb") as file:
-            file.seek(int(descriptor.get("offset") or 0))
-            (stored,) = struct.unpack(">i", file.read(4))
-            found = file.read(size)
-            (checksum,) = struct.unpack(">I", file.read(4))
-        if stored != size or checksum != zlib.crc32(found):
-            raise UnsupportedByEngine("a deletion vector of the table is damaged")
+        return _parsed(_decoded(descriptor["pathOrInlineDv"])[:size])
+    begin = int(descriptor.get("offset") or 0)
+    data = store.range(_path(descriptor), begin, begin + size + 8)
+    found = data[4:-4]
+    if struct.unpack(">i", data[:4]) != (size,) or struct.unpack(">I", data[-4:]) != (zlib.crc32(found),):
+        raise UnsupportedByEngine("a deletion vector of the table is damaged")
     return _parsed(found)
 
 
-def write_vectors(table_folder: str, marked: Mapping[str, BitMap]) -> dict[str, Descriptor]:
-    """Write all vectors into one new file of the table's folder; return their descriptors by the same names."""
+def write_vectors(store: Store, marked: Mapping[str, BitMap]) -> dict[str, Descriptor]:
+    """Write all vectors into one new file of the table; return their descriptors by the same names."""
     if not marked:
         return {}
     id = uuid.uuid4()
     text = base64.b85encode(id.bytes).translate(_TO_Z85).decode()
     descriptors: dict[str, Descriptor] = {}
-    with (Path(table_folder) / _name(id)).open("xb") as file:
-        file.write(bytes([_FILE_VERSION]))
-        for name, bitmap in marked.items():
-            data = _serialized(bitmap)
-            descriptors[name] = {
-                "storageType": "u",
-                "pathOrInlineDv": text,
-                "offset": file.tell(),
-                "sizeInBytes": len(data),
-                "cardinality": len(bitmap),
-            }
-            file.write(struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data)))
+    content = bytearray([_FILE_VERSION])
+    for name, bitmap in marked.items():
+        data = _serialized(bitmap)
+        descriptors[name] = {
+            "storageType": "u",
+            "pathOrInlineDv": text,
+            "offset": len(content),
+            "sizeInBytes": len(data),
+            "cardinality": len(bitmap),
+        }
+        content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    store.create(_name(id), bytes(content))
     return descriptors
 
 
@@ -90,16 +87,16 @@ def _parsed(data: bytes) -> BitMap:
     return BitMap.deserialize(data[16:]) if count else BitMap()
 
 
-def vector_file(table_folder: str, descriptor: Descriptor) -> Path:
-    """Where the file of a vector is, if it is not inline. Raises UnsupportedByEngine where it is not on this disk."""
+def _path(descriptor: Descriptor) -> str:
+    """The path of the file of a vector. Raises UnsupportedByEngine where it is in another folder or store."""
     where = str(descriptor["pathOrInlineDv"])
     if descriptor["storageType"] == "u":
         prefix, encoded = where[:-_ENCODED_UUID], where[-_ENCODED_UUID:]
-        return Path(table_folder) / prefix / _name(uuid.UUID(bytes=_decoded(encoded)))
+        return f"{prefix}/{_name(uuid.UUID(bytes=_decoded(encoded)))}".removeprefix("/")
     place = urlsplit(where)
     if descriptor["storageType"] != "p" or place.scheme not in ("", "file"):
-        raise UnsupportedByEngine("a deletion vector of the table is not on this disk")
-    return Path(unquote(place.path))
+        raise UnsupportedByEngine("a deletion vector of the table is not in its folder")
+    return unquote(place.path)
 
 
 def _name(id: uuid.UUID) -> str:

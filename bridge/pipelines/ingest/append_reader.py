@@ -97,7 +97,7 @@ class AppendReader:
             not_null=tuple(c.name for c in schema.physical if not c.type.nullable),
             watermark=schema.watermark.column if schema.watermark else None,
             schema=target.schema,
-            folder=target.folder,
+            store=target.store,
             columns_with_statistics=target.columns_with_statistics,
             timeout=TIMEOUT_SECONDS,
             null_is_row=FORMATS[value.name].null_is_row,
@@ -113,7 +113,7 @@ def apply_appended(
     try:
         merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)
     except (UnsupportedByEngine, RowsTakenBack) as reason:
-        delete_data_files(batch.target.folder, batch.adds)
+        delete_data_files(batch.target.store, batch.adds)
         if isinstance(reason, RowsTakenBack):
             raise
         return NotRead(str(reason))

@@ -21,6 +21,7 @@ from bridge.delta.deletion_vectors.new_files import delete_data_files, write_dat
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import PartitionRange
+from bridge.lake.store import Store
 from bridge.offsets import TopicPartition
 
 __all__ = ["METADATA_TYPES", "AppendTask", "AppendedFiles"]
@@ -65,8 +66,8 @@ class AppendTask:
     watermark: str | None
     schema: pa.Schema
     """All columns of the table, also those that the topic does not have: they are null."""
-    folder: str
-    """Of the table, on a disk that the driver and all executors see."""
+    store: Store
+    """Of the table; a local one is on a disk that the driver and all executors see."""
     columns_with_statistics: int
     timeout: float
     null_is_row: bool = False
@@ -119,12 +120,12 @@ class _Files:
     def write(self) -> None:
         rows = pa.concat_tables(self._tables) if self._tables else None
         if rows is not None and rows.num_rows:
-            self.adds.append(write_data_file(self.task.folder, rows, self.task.columns_with_statistics))
+            self.adds.append(write_data_file(self.task.store, rows, self.task.columns_with_statistics))
         self._tables, self._bytes = [], 0
 
     def remove(self) -> None:
         """Delete the files that were written."""
-        delete_data_files(self.task.folder, self.adds)
+        delete_data_files(self.task.store, self.adds)
         self.adds = []
 
 

@@ -11,11 +11,11 @@ from bridge import watchdog
 from bridge.definition import Reader
 from bridge.delta.append_files import FileAppends
 from bridge.delta.ingest_progress import IngestProgress
-from bridge.delta.merge_contract import UnsupportedByEngine
 from bridge.errors import GapError
 from bridge.kafka import admin, source
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.offset_availability import check_offsets_available
+from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.append_reader import AppendReader, apply_appended
 from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch

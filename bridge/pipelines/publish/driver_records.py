@@ -17,7 +17,6 @@ from bridge.pipelines.changes.declared_times import has_longer_keys
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_records import DriverRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
-from bridge.session import is_local
 
 __all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
 
@@ -57,8 +56,6 @@ def driver_encoder(
     planned: PlannedRange, table: Table, definition: Definition, topic: Topic
 ) -> RecordEncoder | str:
     """Return the encoder of a range that the driver may send, or why it may not, as the end of a sentence."""
-    if not is_local(table.spark):
-        return "executors send the records of a cluster"
     if planned.compaction not in (Compaction.WITHOUT_BEFORE_IMAGES, Compaction.INSERTS_ONLY):
         return "changes of a key are compacted"
     if definition.gate is not None:

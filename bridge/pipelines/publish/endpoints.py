@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
-from bridge.delta.local_log import describe
+from bridge.delta.log_description import describe
 from bridge.kafka import admin, topic_creation
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.added_columns import with_added_columns

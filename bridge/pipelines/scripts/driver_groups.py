@@ -24,7 +24,6 @@ from bridge.pipelines.scripts.few_rows import are_few_bytes
 from bridge.pipelines.scripts.group_codes import Groups, new_values
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
-from bridge.session import is_local
 from bridge.sql import InsertPlan
 from bridge.sql.plain_aggregates import PlainAggregate, PlainFunction
 
@@ -77,7 +76,7 @@ def driver_groups(plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRa
     """
     import pyarrow as pa
 
-    if plan.plain is None or not is_local(result.spark):
+    if plan.plain is None:
         return None
     inputs = _inputs(plan.plain, result, ranges[plan.plain.source])
     if inputs is None or not _are_exact(inputs):

@@ -18,8 +18,9 @@ from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.effects import Effects
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
 from bridge.delta.deletion_vectors.vectors import read_vector
-from bridge.delta.snapshot import Snapshot
-from bridge.delta.write_once import link_once
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Snapshot
+from bridge.log_layout import commit_path
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})
 NONE = ROWS.slice(0, 0)
@@ -82,7 +83,7 @@ def check(lake: Path) -> list[str]:
             for name in ("add", "cdc"):
                 if name in action:
                     pq.read_table(table / action[name]["path"])
-                    read_vector(str(table), action[name].get("deletionVector"))
+                    read_vector(LocalStore(str(table)), action[name].get("deletionVector"))
     return [commit.name for commit in commits]
 
 
@@ -90,20 +91,20 @@ def test_a_loss_of_power_leaves_whole_commits(monkeypatch: pytest.MonkeyPatch, t
     table = tmp_path / "lake" / "table"
     (tmp_path / "lake").mkdir()
     disk, folder = Disk(monkeypatch, tmp_path / "lake"), str(table)
-    log = table / "_delta_log"
-    link_once(log / f"{0:020}.json", json.dumps({"metaData": {}}) + "\n")
+    first = json.dumps({"metaData": {}}) + "\n"
+    assert LocalStore(folder).put_if_absent(commit_path(0), first.encode())
     assert check(disk.lose_power()) == [f"{0:020}.json"]
-    snapshot = Snapshot(folder)
-    add = write_data_file(folder, ROWS, 1)
-    assert write_commit(folder, 1, [{"add": add}])
+    snapshot = Snapshot(LocalStore(folder))
+    add = write_data_file(LocalStore(folder), ROWS, 1)
+    assert write_commit(LocalStore(folder), 1, [{"add": add}])
     snapshot.apply([{"add": add}])
     effects = Effects({}, ROWS.slice(1, 1), NONE, NONE, ROWS)
     file = open_file(snapshot, add["path"], ROWS.schema)
     actions = [
-        *mark_rows(folder, [file], {add["path"]: np.array([1])}),
-        {"add": write_data_file(folder, ROWS, 1)},
-        {"cdc": write_change_file(folder, effects)},
+        *mark_rows(LocalStore(folder), [file], {add["path"]: np.array([1])}),
+        {"add": write_data_file(LocalStore(folder), ROWS, 1)},
+        {"cdc": write_change_file(LocalStore(folder), effects)},
     ]
-    assert write_commit(folder, 2, actions)
+    assert write_commit(LocalStore(folder), 2, actions)
     assert check(disk.lose_power()) == [f"{version:020}.json" for version in range(3)]
     assert disk.losses == 5

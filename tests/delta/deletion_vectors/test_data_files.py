@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.data_files import arrow_schema, open_file
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.snapshot import Snapshot, open_snapshot
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Snapshot, open_snapshot
+from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.session import session_settings
 from tests.delta.tables import FIELDS, append, made
 
@@ -28,7 +29,7 @@ def test_files_of_spark(spark: SparkSession, lake: Path) -> None:
         append(table, [(1, "a", FAR, -5), (2, None, None, None)])
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD COLUMN later DECIMAL(10, 2)")
     table.delta().delete("id = 2")
-    snapshot = open_snapshot(str(lake / "t"))
+    snapshot = open_snapshot(LocalStore(str(lake / "t")))
     schema = arrow_schema(snapshot.metadata)
     assert [str(type) for type in schema.types] == [
         "int64",
@@ -54,4 +55,8 @@ def test_the_calendar_of_old_releases_is_left_to_spark(tmp_path: Path) -> None:
     with pytest.raises(
         UnsupportedByEngine, match=r"^files of the table have dates in the calendar of Spark 2$"
     ):
-        open_file(Snapshot(str(tmp_path), files={"f": {"path": "f"}}), "f", pa.schema([("id", pa.int64())]))
+        open_file(
+            Snapshot(LocalStore(str(tmp_path)), files={"f": {"path": "f", "size": 0}}),
+            "f",
+            pa.schema([("id", pa.int64())]),
+        )

@@ -16,7 +16,8 @@ from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.effects import decide_effects
 from bridge.delta.deletion_vectors.matches import Keys, find_rows
 from bridge.delta.deletion_vectors.new_files import write_data_file
-from bridge.delta.snapshot import Snapshot
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Snapshot
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("x", pa.float64()), ("other", pa.int32())])
 IDS = st.none() | st.integers(0, 6)
@@ -40,11 +41,11 @@ def test_effects(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]], changes: list[tuple[Any, ...]]
 ) -> None:
     folder = str(tmp_path_factory.mktemp("files"))
-    snapshot = Snapshot(folder)
+    snapshot = Snapshot(LocalStore(folder))
     for begin in (0, 5, 10):
         part = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows[begin : begin + 5]]
         if part:
-            add = write_data_file(folder, pa.Table.from_pylist(part, SCHEMA), 4)
+            add = write_data_file(LocalStore(folder), pa.Table.from_pylist(part, SCHEMA), 4)
             snapshot.files[add["path"]] = add
     shape = pa.schema([*(SCHEMA.field(n) for n in ("id", "v", "x")), pa.field(KIND, pa.string())])
     given_changes = pa.Table.from_pylist([dict(zip(shape.names, c, strict=True)) for c in changes], shape)

@@ -18,7 +18,8 @@ from bridge.delta.deletion_vectors.data_files import open_file
 from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
 from bridge.delta.deletion_vectors.new_files import write_data_file
 from bridge.delta.deletion_vectors.vectors import write_vectors
-from bridge.delta.snapshot import Snapshot
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import Snapshot
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32()), ("v", pa.int32())])
 KEYS = st.tuples(
@@ -51,12 +52,12 @@ def test_the_rows_of_keys(
     first = {tuple(key[n] for n in of): key for key in reversed(wanted)}
     changes = table([(*key, 0) for key in first.values()])
     content = table([(*key, v) for key, v in rows])
-    snapshot = Snapshot(folder)
+    snapshot = Snapshot(LocalStore(folder))
     for begin in range(0, content.num_rows, 10):  # three files
-        add = write_data_file(folder, content.slice(begin, 10), 4)
+        add = write_data_file(LocalStore(folder), content.slice(begin, 10), 4)
         here = BitMap(p - begin for p in marked if begin <= p < begin + 10)
         if here:
-            add["deletionVector"] = write_vectors(folder, {"f": here})["f"]
+            add["deletionVector"] = write_vectors(LocalStore(folder), {"f": here})["f"]
         snapshot.files[add["path"]] = add
     keys = Keys(changes, columns)
     assert keys.number_distinct() == len(first)
@@ -85,8 +86,8 @@ def test_files_and_row_groups_without_a_key_are_not_read(tmp_path: Any) -> None:
     assert may_hold({}, keys)
     assert may_hold(far, Keys(table([(None, "a", None, 0)]), ["a"])), "null has no bounds"
     rows = table([(n, "a", None, n) for n in range(0, 600_000, 2)])
-    snapshot = Snapshot(str(tmp_path))
-    add = write_data_file(str(tmp_path), rows, 4)
+    snapshot = Snapshot(LocalStore(str(tmp_path)))
+    add = write_data_file(LocalStore(str(tmp_path)), rows, 4)
     snapshot.files[add["path"]] = add
     file = open_file(snapshot, add["path"], SCHEMA)
     assert file.parquet.num_row_groups == 3
@@ -115,13 +116,13 @@ import sys, time
 import pyarrow as pa
 from bridge.delta.deletion_vectors import matches
 from bridge.delta.deletion_vectors.data_files import open_file
-from bridge.delta.snapshot import Snapshot
+from bridge.lake.snapshot import Snapshot
 import numpy as np
 import pyarrow.parquet as pq
 
 folder, seconds = sys.argv[1], float(sys.argv[2])
 schema = pa.schema([("a", pa.int64()), ("v", pa.string())])
-snapshot = Snapshot(folder)
+snapshot = Snapshot(LocalStore(folder))
 ids = np.random.default_rng(1).permutation(160_000)  # so that each row group may hold the key
 rows = pa.table({"a": ids, "v": [f"value {i}" for i in ids]}, schema)
 pq.write_table(rows, f"{folder}/0.parquet", row_group_size=20_000)

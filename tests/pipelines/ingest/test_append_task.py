@@ -18,6 +18,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Mess
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_parts import PartitionRange, RangePart
+from bridge.lake.local_store import LocalStore
 from bridge.pipelines.ingest import append_task
 from bridge.pipelines.ingest.append_task import AppendedFiles, AppendTask
 from tests.arrow_formats.against_spark import spec
@@ -63,7 +64,7 @@ def task(folder: Path, **more: Any) -> AppendTask:
         key_columns=("id",),
         metadata={"o": "offset", "at": "timestamp"},
         schema=_SCHEMA,
-        folder=str(folder),
+        store=LocalStore(str(folder)),
         columns_with_statistics=32,
         timeout=1,
         **given,

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.delta import change_feed
-from bridge.delta.snapshot import Snapshot
+from bridge.lake.snapshot import Snapshot
 from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.range_planner import RangePlanner

@@ -95,7 +95,6 @@ def test_what_is_left_to_spark(spark: SparkSession, lake: Path, monkeypatch: pyt
         (few_rows, "FEW_BYTES", 1),
         (driver, "MOST_BYTES", 1),
         (driver, "MOST_ROWS", 1),
-        (driver, "is_local", lambda _: False),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, value)

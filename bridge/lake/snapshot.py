@@ -1,4 +1,4 @@
-"""Knows the newest version of a table from its log on a local disk, and follows it commit by commit.
+"""Knows the newest version of a table from its log, and follows it commit by commit.
 
 Following a log costs what its new commits have. Opening one costs more with its age: a checkpoint has the files that
 were removed in the last week, and the folder of the log the commits of a month. So who asks often asks `followed`
@@ -10,17 +10,17 @@ Formats: "Action Reconciliation" in the Delta protocol (PROTOCOL.md).
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from bridge.delta.unsupported import UnsupportedByEngine
-from bridge.log_layout import commit_file, log_folder, version_of
+from bridge.lake.local_store import LocalStore
+from bridge.lake.store import Store
+from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 
 __all__ = ["Action", "Snapshot", "followed", "live_rows", "open_snapshot", "stats_of"]
 
@@ -38,8 +38,8 @@ _COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
 class Snapshot:
     """The state of a table at `version`."""
 
-    folder: str
-    """Of the table."""
+    store: Store
+    """Of the table's folder."""
     version: int = -1
     protocol: Action = field(default_factory=dict)
     metadata: Action = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Snapshot:
     """False where nobody asks for `files`, which is then empty."""
     described: int = -1
     """The version since which `protocol` and `metadata` are what they are, or a later one up to `version`."""
-    _stamp: tuple[int, int] = (0, 0)
+    _stamp: str | None = None
 
     def follow(self, until: int | None = None) -> bool:
         """Apply the commits that have come since, up to version `until` if that is given. False if it is not there, or
@@ -59,16 +59,17 @@ class Snapshot:
         if self._stamp != self._stamp_of(self.version):
             return False
         while (until is None or self.version < until) and self._advance():
-            self._stamp = self._stamp_of(self.version)
+            pass
         return until is None or self.version == until
 
     def _advance(self) -> bool:
         """Apply the next commit; False where there is none yet."""
-        commit = self.read_commit(self.version + 1, None if self.with_files else _DESCRIPTION)
-        if commit is None:
+        try:
+            content, stamp = self.store.read_with_stamp(commit_path(self.version + 1))
+        except FileNotFoundError:
             return False
-        self.version += 1
-        self.apply(commit)
+        self.version, self._stamp = self.version + 1, stamp
+        self.apply(_actions(content, None if self.with_files else _DESCRIPTION))
         return True
 
     def apply(self, actions: Iterable[Action]) -> None:
@@ -90,57 +91,49 @@ class Snapshot:
         self.files.update((what["path"], what) for what in added)
 
     def path_of(self, name: str) -> str:
-        """Where the file of that path in the log is on this disk. Raises UnsupportedByEngine where it is not."""
+        """The path of the file of that name in the log, for the store. Raises UnsupportedByEngine where it is not in
+        the table's folder, as the files of a shallow clone."""
         place = urlsplit(name)
-        if place.scheme not in ("", "file"):
+        elsewhere = place.path.startswith("/") and not isinstance(self.store, LocalStore)
+        if elsewhere or place.scheme not in ("", "file"):
             raise UnsupportedByEngine(
                 f"the table has files in {place.scheme}://{place.netloc}, outside of its folder"
             )
-        return os.path.join(self.folder, unquote(place.path))
+        return unquote(place.path)
 
     def read_commit(self, version: int, wanted: Collection[str] | None = None) -> list[Action] | None:
         """The actions of that version, each {name: action}, of those names if some are `wanted`; None where the log has
         no such commit."""
         try:
-            text = Path(log_folder(self.folder), commit_file(version)).read_text(encoding="utf-8")
+            return _actions(self.store.read(commit_path(version)), wanted)
         except FileNotFoundError:
             return None
-        # Not splitlines: a text in the statistics may have separators that only Python takes for ends of lines.
-        lines = (line for line in text.split("\n") if line.strip())
-        if wanted is None:
-            return [json.loads(line) for line in lines]
-        # Most lines are long, and of files.
-        named = ((_ACTION.match(line), line) for line in lines)
-        return [json.loads(line) for name, line in named if name is None or name[1] in wanted]
 
-    def _stamp_of(self, version: int) -> tuple[int, int]:
-        try:
-            about = os.stat(os.path.join(log_folder(self.folder), commit_file(version)))
-        except FileNotFoundError:
-            return (-1, -1)
-        return (about.st_ino, about.st_mtime_ns)
+    def _stamp_of(self, version: int) -> str | None:
+        found = self.store.head(commit_path(version))
+        return None if found is None else found.stamp
 
 
 def open_snapshot(
-    folder: str, at: int | None = None, *, with_files: bool = True, most: int | None = None
+    store: Store, at: int | None = None, *, with_files: bool = True, most: int | None = None
 ) -> Snapshot:
-    """Read version `at` of the table in `folder`, by default the newest; without its files, of which it may have many,
+    """Read version `at` of the table in `store`, by default the newest; without its files, of which it may have many,
     if nobody needs them.
 
     Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, for one of which
     commits are missing, and where the table, or the checkpoint to begin with, has more than `most` files.
     """
-    log = log_folder(folder)
-    names = [name for name in os.listdir(log) if version_of(name) is not None]
+    hint = _last_checkpoint(store) if at is None else ""
+    names = [name for name in store.names(LOG_FOLDER, after=hint) if version_of(name) is not None]
     checkpoints = [name for name in names if ".checkpoint." in name]
     if any(not name.endswith(_CHECKPOINT) or len(name) != 20 + len(_CHECKPOINT) for name in checkpoints):
         raise UnsupportedByEngine("the log has checkpoints of a form that only Spark reads")
-    snapshot = Snapshot(folder, with_files=with_files)
+    snapshot = Snapshot(store, with_files=with_files)
     newest = max((name for name in checkpoints if at is None or int(name[:20]) <= at), default=None)
     if newest is not None:
         columns = _COLUMNS if with_files else _DESCRIPTION
         snapshot.version = int(newest[:20])
-        snapshot.apply(_checkpoint(os.path.join(log, newest), columns, most))
+        snapshot.apply(_checkpoint(store, f"{LOG_FOLDER}/{newest}", columns, most))
     commits = {int(name[:20]) for name in names if name.endswith(".json")}
     last = max(commits, default=-1) if at is None else at
     while snapshot.version < last:
@@ -150,8 +143,19 @@ def open_snapshot(
         raise UnsupportedByEngine("the log is not complete")
     if most is not None and len(snapshot.files) > most:
         raise _too_many(most)
-    snapshot._stamp = snapshot._stamp_of(last)
+    if snapshot._stamp is None:
+        snapshot._stamp = snapshot._stamp_of(last)
     return snapshot
+
+
+def _actions(commit: bytes, wanted: Collection[str] | None) -> list[Action]:
+    # Not splitlines: a text in the statistics may have separators that only Python takes for ends of lines.
+    lines = (line for line in commit.decode().split("\n") if line.strip())
+    if wanted is None:
+        return [json.loads(line) for line in lines]
+    # Most lines are long, and of files.
+    named = ((_ACTION.match(line), line) for line in lines)
+    return [json.loads(line) for name, line in named if name is None or name[1] in wanted]
 
 
 class _Followed:
@@ -162,23 +166,23 @@ class _Followed:
         self._known: dict[str, Snapshot] = {}
         self._lock = threading.Lock()
 
-    def at(self, folder: str, version: int | None, most: int | None) -> Snapshot:
+    def at(self, store: Store, version: int | None, most: int | None) -> Snapshot:
         """What `followed` returns."""
         until = version if self._with_files else None
         with self._lock:
-            known = self._known.pop(folder, None)
+            known = self._known.pop(store.location, None)
             behind = known is not None and (until is None or known.version <= until)
             if known is None or not behind or not known.follow(until):
-                known = open_snapshot(folder, until, with_files=self._with_files, most=most)
+                known = open_snapshot(store, until, with_files=self._with_files, most=most)
             if most is not None and len(known.files) > most:
                 raise _too_many(most)
-            self._known[folder] = known
+            self._known[store.location] = known
             while len(self._known) > self._most_tables:
                 del self._known[next(iter(self._known))]
             found = replace(known, files=dict(known.files), transactions=dict(known.transactions))
         if version is None or found.described <= version <= found.version:
             return found
-        return open_snapshot(folder, version, with_files=self._with_files, most=most)
+        return open_snapshot(store, version, with_files=self._with_files, most=most)
 
 
 _WITH_FILES = _Followed(with_files=True, most_tables=50)
@@ -186,13 +190,13 @@ _WITHOUT_FILES = _Followed(with_files=False, most_tables=1_000)
 
 
 def followed(
-    folder: str, version: int | None = None, *, with_files: bool = True, most: int | None = None
+    store: Store, version: int | None = None, *, with_files: bool = True, most: int | None = None
 ) -> Snapshot:
     """Do as `open_snapshot` does, and read only what has been added to the log since the last call. Without files the
     snapshot may be of a later version, of which `protocol` and `metadata` are those of `version`; else `most` limits
     how many files it may have. It is the caller's own.
     """
-    return (_WITH_FILES if with_files else _WITHOUT_FILES).at(folder, version, most)
+    return (_WITH_FILES if with_files else _WITHOUT_FILES).at(store, version, most)
 
 
 def _too_many(files: int) -> UnsupportedByEngine:
@@ -212,11 +216,21 @@ def live_rows(add: Mapping[str, Any]) -> int | None:
     return None if count is None else int(count) - int(marked)
 
 
-def _checkpoint(file: str, columns: Sequence[str], most: int | None) -> Iterator[Action]:
+def _last_checkpoint(store: Store) -> str:
+    """A name just before those of the newest checkpoint; empty where nobody says which it is."""
+    try:
+        found = json.loads(store.read(f"{LOG_FOLDER}/_last_checkpoint"))
+        return f"{int(found['version']):020}"
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def _checkpoint(store: Store, path: str, columns: Sequence[str], most: int | None) -> Iterator[Action]:
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    opened = pq.ParquetFile(file)
+    opened = pq.ParquetFile(pa.BufferReader(store.read(path)))
     if most is not None and opened.metadata.num_rows > most:
         # Most of the actions may be of removed files.
         paths = pc.struct_field(opened.read(columns=["add.path"])["add"].combine_chunks(), "path")

@@ -6,8 +6,10 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.object_store import storage_options
+from bridge.delta.table_store import store_at
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
+from bridge.lake.unsupported import UnsupportedByEngine
 
 pytestmark = [
     pytest.mark.versions,
@@ -28,7 +30,9 @@ def session(spark: SparkSession) -> SparkSession:
 def options(session: SparkSession, **settings: str) -> dict[str, str]:
     for name, value in settings.items():
         session.conf.set(PREFIX + name.replace("_", "."), value)
-    return storage_options(session, TABLE)
+    store = store_at(session, TABLE)
+    assert isinstance(store, RemoteStore) and store.location == TABLE and "hidden" not in repr(store)
+    return dict(store.options)
 
 
 def test_without_settings_both_use_the_defaults_of_s3(session: SparkSession) -> None:
@@ -91,3 +95,11 @@ def test_what_delta_rs_does_not_follow_is_left_to_spark(
     with pytest.raises(UnsupportedByEngine) as refused:
         options(session, secret_key="hidden", access_key="hidden", **{name: value})
     assert str(refused.value) == why
+
+
+def test_a_folder_of_this_disk_and_other_stores(session: SparkSession) -> None:
+    assert store_at(session, "file:/lake/a b#c") == LocalStore("/lake/a b#c")
+    with pytest.raises(
+        UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
+    ):
+        store_at(session, "hdfs://host/lake")

@@ -1,8 +1,9 @@
-"""Reads what a table is, and its newest commits, from the files of its log on a local disk: without a Spark job.
+"""Reads what a table is, and its newest commits, from the files of its log: without a Spark job.
 
 Delta answers the same questions from a snapshot of the whole log, and its first one costs a new process seconds. Where
-this module could answer differently it answers None, and its callers ask Delta: another file system, a session without
-Delta's extension, a log that is not complete, a table feature or a column property that it does not know.
+this module could answer differently it answers None, and its callers ask Delta: a store that the driver does not reach,
+a session without Delta's extension, a log that is not complete, a table feature or a column property that it does not
+know.
 
 Formats: "Delta Transaction Log Protocol" (PROTOCOL.md), actions `metaData`, `protocol` and `commitInfo`.
 """
@@ -13,7 +14,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,11 +22,13 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.row_constraints import row_constraints
-from bridge.delta.snapshot import followed
-from bridge.delta.unsupported import UnsupportedByEngine
+from bridge.delta.table_store import store_at
+from bridge.lake.snapshot import followed
+from bridge.lake.store import Store
+from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.schema import RowConstraint
 
-__all__ = ["TableDescription", "describe", "is_plain", "local_folder", "newest_commits", "newest_version"]
+__all__ = ["TableDescription", "describe", "is_plain", "log_store", "newest_commits", "newest_version"]
 
 _FEATURES = {
     "appendOnly",
@@ -61,12 +63,11 @@ class TableDescription:
 
 def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | None:
     """Return the newest description of a table that was given by its path; None where Delta must be asked."""
-    place = local_folder(spark, target)
-    if place is None:
+    store = log_store(spark, target)
+    if store is None:
         return None
-    location, folder = place
     try:
-        snapshot = followed(str(folder), with_files=False)
+        snapshot = followed(store, with_files=False)
         about = snapshot.metadata
         if not is_plain(snapshot.protocol, about):
             return None
@@ -76,7 +77,7 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
             str(about["id"]),
             properties,
             int(about["createdTime"]),
-            location,
+            store.location,
             schema,
             partitioned_by=tuple(about["partitionColumns"]),
             constraints=row_constraints(schema, properties, about["partitionColumns"]),
@@ -92,11 +93,11 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
     It ends early at a commit that it cannot read, or one of which more must be known; the commits from there on must be
     asked from Delta.
     """
-    place = local_folder(spark, target)
-    if place is None:
+    store = log_store(spark, target)
+    if store is None:
         return
     try:
-        snapshot = followed(str(place[1]), with_files=False)
+        snapshot = followed(store, with_files=False)
         for version in range(snapshot.version, -1, -1):
             commit = snapshot.read_commit(version, ["commitInfo"])
             if commit is None:
@@ -115,11 +116,11 @@ def newest_commits(spark: SparkSession, target: DeltaTarget) -> Iterator[Mapping
 
 def newest_version(spark: SparkSession, target: DeltaTarget) -> int | None:
     """The version of the newest commit; None where Delta must be asked."""
-    place = local_folder(spark, target)
-    if place is None:
+    store = log_store(spark, target)
+    if store is None:
         return None
     try:
-        return followed(str(place[1]), with_files=False).version
+        return followed(store, with_files=False).version
     except _NOT_READ:
         return None
 
@@ -130,14 +131,14 @@ def is_plain(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     return _is_known(protocol) and not _has_marks(json.loads(metadata["schemaString"]))
 
 
-def local_folder(spark: SparkSession, target: DeltaTarget) -> tuple[str, Path] | None:
-    """The table's folder as Spark qualifies it, and as Python does; None where it is not one of a local disk."""
+def log_store(spark: SparkSession, target: DeltaTarget) -> Store | None:
+    """The store of a table that was given by its path; None where only Spark reads its log."""
     if target.path is None or _TIME_TRAVEL.search(target.path.rstrip("/")):
         return None
     if _EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
         return None
     try:
-        return storage.local_path(spark, target.path)
+        return store_at(spark, storage.qualified(spark, target.path))
     except Exception:  # a file system that Spark does not know or reach: Delta's error says so
         return None
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
-from bridge.delta.local_log import TableDescription, describe, newest_commits, newest_version
+from bridge.delta.log_description import TableDescription, describe, newest_commits, newest_version
 from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table import open_table
 from tests.delta.tables import FIELDS, append, commit_by_hand, log_file, made, target

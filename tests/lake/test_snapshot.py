@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.merge_contract import UnsupportedByEngine
-from bridge.delta.snapshot import Snapshot, live_rows, open_snapshot, stats_of
 from bridge.delta.table import Table
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
+from bridge.lake.snapshot import Snapshot, live_rows, open_snapshot, stats_of
+from bridge.lake.unsupported import UnsupportedByEngine
 from tests.delta.tables import append, at, by_spark, by_vectors, frame, made, vector_id
 
 
@@ -33,7 +35,7 @@ def described(snapshot: Snapshot) -> dict[str, tuple[int, int | None, str]]:
 
 def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "4"})
-    followed = open_snapshot(str(lake / "t"))
+    followed = open_snapshot(LocalStore(str(lake / "t")))
     steps = (
         lambda: append(table, [(i, "a") for i in range(50)]),
         lambda: append(table, [(100, "a")]),
@@ -47,7 +49,7 @@ def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
     for step in steps:
         step()
         assert followed.follow()
-        opened = open_snapshot(str(lake / "t"))
+        opened = open_snapshot(LocalStore(str(lake / "t")))
         assert (followed.version, followed.transactions) == (opened.version, opened.transactions)
         assert described(followed) == described(opened)
         assert (followed.metadata["id"], followed.protocol["minWriterVersion"]) == (table.id, 7)
@@ -59,7 +61,7 @@ def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
 
 def test_former_versions(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3"})
-    followed, seen_then = open_snapshot(str(lake / "t")), []
+    followed, seen_then = open_snapshot(LocalStore(str(lake / "t"))), []
     for number in range(7):
         append(table, [(number, "a")])
         if number == 4:
@@ -67,20 +69,20 @@ def test_former_versions(spark: SparkSession, lake: Path) -> None:
         followed.follow()
         seen_then.append((followed.version, described(followed)))
     for version, files in seen_then:
-        opened = open_snapshot(str(lake / "t"), version)
+        opened = open_snapshot(LocalStore(str(lake / "t")), version)
         assert (opened.version, described(opened)) == (version, files)
     with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 9$"):
-        open_snapshot(str(lake / "t"), 9)
+        open_snapshot(LocalStore(str(lake / "t")), 9)
     with pytest.raises(UnsupportedByEngine, match=r"^the table has more than 5 files$"):
-        open_snapshot(str(lake / "t"), most=5)
+        open_snapshot(LocalStore(str(lake / "t")), most=5)
     with pytest.raises(UnsupportedByEngine, match=r"^the table has more than 1 files$"):
-        open_snapshot(str(lake / "t"), most=1)  # those of the checkpoint alone
-    assert len(open_snapshot(str(lake / "t"), most=6).files) == 6, "removed files do not count"
+        open_snapshot(LocalStore(str(lake / "t")), most=1)  # those of the checkpoint alone
+    assert len(open_snapshot(LocalStore(str(lake / "t")), most=6).files) == 6, "removed files do not count"
 
 
 def test_another_table_in_its_place_is_not_followed(spark: SparkSession, lake: Path) -> None:
     made(spark, lake / "t")
-    followed = open_snapshot(str(lake / "t"))
+    followed = open_snapshot(LocalStore(str(lake / "t")))
     shutil.rmtree(lake / "t")
     assert not followed.follow()
     made(spark, lake / "t")
@@ -96,21 +98,23 @@ def test_logs_that_only_spark_reads(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(
         UnsupportedByEngine, match=r"^the log has checkpoints of a form that only Spark reads$"
     ):
-        open_snapshot(str(lake / "t"))
+        open_snapshot(LocalStore(str(lake / "t")))
     parts.unlink()
     (log / "00000000000000000001.json").rename(log / "gone")
     with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 1$"):
-        open_snapshot(str(lake / "t"))
+        open_snapshot(LocalStore(str(lake / "t")))
 
 
 def test_files_outside_of_the_folder() -> None:
-    snapshot = Snapshot("/lake/t")
-    assert snapshot.path_of("part%201.parquet") == "/lake/t/part 1.parquet"
+    snapshot = Snapshot(LocalStore("/lake/t"))
+    assert snapshot.path_of("part%201.parquet") == "part 1.parquet"
     assert snapshot.path_of("file:/other/part.parquet") == "/other/part.parquet"
     with pytest.raises(
         UnsupportedByEngine, match=r"^the table has files in s3a://bucket, outside of its folder$"
     ):
         snapshot.path_of("s3a://bucket/part.parquet")
+    with pytest.raises(UnsupportedByEngine, match=r"^the table has files in file://, outside of its folder$"):
+        Snapshot(RemoteStore("s3a://bucket/t", {})).path_of("file:/other/part.parquet")
 
 
 def test_rows_that_are_not_counted() -> None:
@@ -121,7 +125,7 @@ def test_rows_that_are_not_counted() -> None:
 def test_texts_with_python_s_ends_of_lines(spark: SparkSession, lake: Path) -> None:
     """Statistics have such texts as they are; a commit ends its lines by a line feed alone."""
     table = made(spark, lake / "t")
-    followed = open_snapshot(str(lake / "t"))
+    followed = open_snapshot(LocalStore(str(lake / "t")))
     texts = [f"a{end}b" for end in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"]
     for engine in (by_vectors, by_spark):
         changes = frame(table, [("+U", n, text) for n, text in enumerate(texts)])
@@ -129,15 +133,19 @@ def test_texts_with_python_s_ends_of_lines(spark: SparkSession, lake: Path) -> N
         assert followed.follow() and seen(followed) == seen_by_spark(table)
     rows = [(n, text) for n, text in enumerate(texts)]
     assert sorted(map(tuple, table.delta().toDF().collect())) == rows
-    assert seen(open_snapshot(str(lake / "t"))) == seen(followed)
+    assert seen(open_snapshot(LocalStore(str(lake / "t")))) == seen(followed)
 
 
 def test_without_files_the_rest_is_the_same(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "2"})
-    snapshots = [open_snapshot(str(lake / "t"), with_files=with_files) for with_files in (True, False)]
+    snapshots = [
+        open_snapshot(LocalStore(str(lake / "t")), with_files=with_files) for with_files in (True, False)
+    ]
     for n in range(5):
         by_spark(table, frame(table, [("+U", n, "b")]), key=["id"], progress=at(n))
-    snapshots += [open_snapshot(str(lake / "t"), with_files=with_files) for with_files in (True, False)]
+    snapshots += [
+        open_snapshot(LocalStore(str(lake / "t")), with_files=with_files) for with_files in (True, False)
+    ]
     assert all(snapshot.follow() for snapshot in snapshots)
     assert [s.version for s in snapshots] == [5] * 4 and [len(s.files) > 0 for s in snapshots] == [1, 0, 1, 0]
     assert len({str((s.transactions, s.metadata["id"], s.protocol.keys())) for s in snapshots}) == 1

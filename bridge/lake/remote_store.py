@@ -1,0 +1,233 @@
+"""The files of a table in an object store, by the library obstore."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from bridge.lake.store import Head, Ranges, Source
+from bridge.lake.unsupported import UnsupportedByEngine
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from obstore.store import ObjectStore as Client
+
+__all__ = ["RemoteStore"]
+
+_TRIES = 5
+_CLIENTS = 64
+_WHOLE = 1 << 20
+"""A smaller file is brought at once; of a larger one the end, where Parquet keeps what is where."""
+_TAIL = 1 << 16
+
+
+@dataclass(frozen=True)
+class RemoteStore:
+    """A folder of S3, Azure or Google Cloud Storage. Raises UnsupportedByEngine where the store does not answer, or
+    where it answers otherwise than it must, as Spark may reach it another way."""
+
+    location: str
+    """See `Store`."""
+    options: Mapping[str, str] = field(repr=False, hash=False)
+    """Of the library object_store, as delta-rs takes them; they hold secrets."""
+
+    def read(self, path: str) -> bytes:
+        """See `Store`."""
+        return self.read_with_stamp(path)[0]
+
+    def read_with_stamp(self, path: str) -> tuple[bytes, str]:
+        """See `Store`."""
+        import obstore
+
+        with self._answers(path):
+            found = obstore.get(self._client, path)
+            return bytes(found.bytes()), str(found.meta["e_tag"])
+
+    def open(self, path: str, size: int) -> Source:
+        """See `Store`."""
+        return _RemoteSource(self, path, size)
+
+    def head(self, path: str) -> Head | None:
+        """See `Store`."""
+        import obstore
+
+        try:
+            with self._answers(path):
+                found = obstore.head(self._client, path)
+        except FileNotFoundError:
+            return None
+        return Head(found["size"], str(found["e_tag"]), found["last_modified"].timestamp())
+
+    def names(self, folder: str, *, after: str = "") -> list[str]:
+        """See `Store`. One request for each thousand names."""
+        import obstore
+
+        prefix = f"{folder}/"
+        with self._answers(folder):
+            listed = obstore.list(self._client, prefix, offset=f"{prefix}{after}" if after else None)
+            paths = [entry["path"] for batch in listed for entry in batch]
+        names = (path.removeprefix(prefix) for path in paths)
+        return sorted(name for name in names if "/" not in name)
+
+    def create(self, path: str, data: bytes | pa.Buffer) -> None:
+        """See `Store`."""
+        import obstore
+
+        with self._answers(path):
+            obstore.put(self._client, path, memoryview(data).cast("B"))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """See `Store`. Two writers must not write the same bytes: who finds them takes them for its own, whose answer
+        was lost."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+
+        for attempt in range(1, _TRIES + 1):
+            try:
+                obstore.put(self._client, path, data, mode="create")
+                return True
+            except (AlreadyExistsError, PreconditionError, GenericError):
+                with suppress(FileNotFoundError):
+                    return self.read(path) == data
+                # 409: another request for the object was under way, and did not succeed.
+                time.sleep(0.1 * attempt)
+            except Exception as failed:
+                raise _silent(self, path, failed) from failed
+        raise UnsupportedByEngine(f"{self.location} takes no new file, nor says why")
+
+    def delete(self, path: str) -> None:
+        """See `Store`."""
+        import obstore
+
+        with suppress(FileNotFoundError), self._answers(path):
+            obstore.delete(self._client, path)
+
+    def range(self, path: str, begin: int, end: int) -> bytes:
+        """See `Store`."""
+        return self.ranges(path, [(begin, end)])[0]
+
+    def ranges(self, path: str, ranges: Ranges) -> list[bytes]:
+        """The bytes of each range, in one request, or a few at once. Raises FileNotFoundError."""
+        import obstore
+
+        with self._answers(path):
+            found = obstore.get_ranges(
+                self._client, path, starts=[begin for begin, _ in ranges], ends=[end for _, end in ranges]
+            )
+        return [bytes(each) for each in found]
+
+    @property
+    def _client(self) -> Client:
+        return _client(self.location, tuple(sorted(self.options.items())))
+
+    @contextmanager
+    def _answers(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except Exception as failed:
+            raise _silent(self, path, failed) from failed
+
+
+def _silent(store: RemoteStore, path: str, failed: Exception) -> Exception:
+    """The library's text is left out: it may have the address of a login's server, or a request with a token."""
+    return UnsupportedByEngine(
+        f"{store.location} does not give {path!r} to the driver or takes it from it ({type(failed).__name__})"
+    )
+
+
+class _RemoteSource:
+    """The ranges of a file that were brought. Files share it."""
+
+    def __init__(self, store: RemoteStore, path: str, size: int) -> None:
+        self._store, self._path, self._size = store, path, size
+        self._known: tuple[tuple[int, bytes], ...] = ()
+
+    @property
+    def is_remote(self) -> bool:
+        return True
+
+    def file(self) -> IO[bytes]:
+        return cast("IO[bytes]", _RemoteFile(self))
+
+    def fetch(self, ranges: Ranges) -> None:
+        wanted = [each for each in ranges if self.known(*each) is None]
+        if wanted:
+            found = self._store.ranges(self._path, wanted)
+            brought = [(begin, data) for (begin, _), data in zip(wanted, found, strict=True)]
+            self._known = (*self._known, *brought)  # replaced, not changed: others may read it meanwhile
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def known(self, begin: int, end: int) -> memoryview | None:
+        """The bytes from `begin` to `end`, if one range that was brought has them."""
+        for at, data in self._known:
+            if at <= begin and end <= at + len(data):
+                return memoryview(data)[begin - at : end - at]
+        return None
+
+
+@lru_cache(_CLIENTS)
+def _client(location: str, options: tuple[tuple[str, str], ...]) -> Client:
+    from obstore.store import from_url
+
+    scheme, _, rest = location.partition("://")
+    url = f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
+    config = dict(options)
+    client = {"allow_http": True} if config.pop("aws_allow_http", "") == "true" else {}
+    config.pop("aws_conditional_put", None)
+    build: Any = from_url  # typed for each store by its own options
+    found: Client = build(url, config=config, client_options=client, retry_config={"max_retries": 3})
+    return found
+
+
+class _RemoteFile(io.RawIOBase):
+    """For one thread. Bytes that were not brought are brought when they are read."""
+
+    def __init__(self, brought: _RemoteSource) -> None:
+        self._brought, self._at = brought, 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """The place of the next byte to read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place; see `io.IOBase.seek`."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._brought.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """The next `size` bytes, fewer at the end; all that are left for a negative size."""
+        end = self._brought.size if size < 0 else min(self._at + size, self._brought.size)
+        if end <= self._at:
+            return b""
+        found = self._brought.known(self._at, end)
+        if found is None:
+            self._brought.fetch([self._with_more(self._at, end)])
+            found = self._brought.known(self._at, end)
+            assert found is not None
+        self._at = end
+        return bytes(found)
+
+    def _with_more(self, begin: int, end: int) -> tuple[int, int]:
+        size = self._brought.size
+        if size <= _WHOLE:
+            return 0, size
+        return (min(begin, max(0, size - _TAIL)), end) if end == size else (begin, end)

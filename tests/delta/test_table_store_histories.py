@@ -1,0 +1,139 @@
+"""A table on S3 is read and written in the driver as one on a disk is: each state and each change is Spark's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.columns import frame_of
+from bridge.definition import DeltaTarget
+from bridge.delta import change_feed
+from bridge.delta.append_files import FileAppends
+from bridge.delta.appended_files import count_at, newest_files
+from bridge.delta.changed_files import changes_in_driver
+from bridge.delta.deletion_vectors.new_files import write_data_file
+from bridge.delta.log_description import describe, newest_version
+from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
+from bridge.delta.rows_in_driver import read_columns
+from bridge.delta.table import Table, create_table
+from bridge.lake.remote_store import RemoteStore
+from tests.delta.drawn_commits import counted
+from tests.delta.tables import FIELDS, Merge, at, by_vectors, content, frame
+from tests.lossy_proxy import LossyProxy
+from tests.object_store import BUCKET, ObjectStore
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+@pytest.fixture
+def table(spark: SparkSession, unique: Callable[[str], str]) -> Table:
+    properties = {"delta.checkpointInterval": "3"}
+    place = DeltaTarget(path=f"s3a://{BUCKET}/{unique('t')}/a b", properties=properties)
+    return create_table(spark, place, FIELDS, pipeline="p")
+
+
+@pytest.fixture
+def merge() -> Merge:
+    """Of an engine that knows no log yet."""
+    return DeletionVectorsEngine().merge
+
+
+def test_a_history_of_batches_and_other_writers(spark: SparkSession, table: Table, merge: Merge) -> None:
+    draw = random.Random(seed := random.randrange(10**6))
+    print(f"seed {seed}")
+    fold: dict[int, str | None] = {}
+    for batch in range(6):
+        keys = draw.sample(range(12), 5)
+        changes = [(draw.choice(["+U", "+U", "-D"]), key, draw.choice(["x", "", None])) for key in keys]
+        known = dict(fold)
+        for kind, key, value in changes:
+            fold.pop(key, None)
+            if kind == "+U":
+                fold[key] = value
+        result = merge(table, frame(table, changes), key=["id"], progress=at(batch))
+        assert (result.inserted, result.deleted) == (
+            len(fold.keys() - known.keys()),
+            len(known.keys() - fold.keys()),
+        )
+        assert content(table) == set(fold.items())
+        if batch == 2:
+            table.delta().delete("id < 4")
+            fold = {key: value for key, value in fold.items() if key >= 4}
+        if batch == 3:
+            table.delta().optimize().executeCompaction()
+    last = change_feed.latest_version(table)
+    assert newest_version(spark, table.target) == last and count_at(table, last) == len(fold)
+    files = newest_files(table)
+    assert files is not None
+    read = read_columns(files, ["id", "v"], most_rows=1_000)
+    assert read is not None and {tuple(row.values()) for row in read.to_pylist()} == set(fold.items())
+    asked = 0
+    for first in range(1, last + 1):
+        ours = changes_in_driver(table, first, last, table.columns, most_bytes=1 << 30, most_rows=10**6)
+        if ours is not None:
+            asked += 1
+            options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
+            theirs = table.read(options).select(*table.columns, "_change_type")
+            assert counted(frame_of(spark, ours, theirs.schema)) == counted(theirs)
+    assert asked > 2
+
+
+def test_files_of_tasks_are_appended(table: Table) -> None:
+    appends = FileAppends(table)
+    target = appends.target()
+    assert isinstance(target.store, RemoteStore) and describe(table.spark, table.target) is not None
+    for batch in range(2):
+        rows = target.schema.empty_table().from_pylist([{"id": batch, "v": "a"}], target.schema)
+        add = write_data_file(target.store, rows, target.columns_with_statistics)
+        assert appends.commit(target, [add], rows=1, progress=at(batch)).inserted == 1
+    assert content(table) == {(0, "a"), (1, "a")}
+    assert appends.commit(target, [], rows=0, progress=at(1)).skipped
+
+
+@pytest.fixture
+def counted_requests(table: Table, object_store: ObjectStore) -> Iterator[tuple[Table, LossyProxy]]:
+    """The table behind a proxy that counts the requests of its store."""
+    with LossyProxy("127.0.0.1", object_store.port) as proxy:
+        table.spark.conf.set(f"fs.s3a.bucket.{BUCKET}.endpoint", proxy.url)
+        try:
+            yield table, proxy
+        finally:
+            table.spark.conf.set(f"fs.s3a.bucket.{BUCKET}.endpoint", object_store.url)
+
+
+def test_a_batch_asks_for_what_it_changes_and_lists_nothing(
+    counted_requests: tuple[Table, LossyProxy], merge: Merge
+) -> None:
+    table, proxy = counted_requests
+    for batch in range(5):
+        proxy.requests.clear()
+        merge(
+            table, frame(table, [("+U", key, f"{batch}") for key in range(3)]), key=["id"], progress=at(batch)
+        )
+        if batch in (1, 4):
+            made = [request.split("?")[0].replace(f"/{BUCKET}/", "") for request in proxy.requests]
+            assert not [request for request in proxy.requests if "list-type" in request], proxy.requests
+            # The newest commit is there, the next one is not; the files before; three new files; the commit.
+            assert len(made) <= 10, made
+
+
+def test_a_lost_answer_is_no_second_batch(counted_requests: tuple[Table, LossyProxy], merge: Merge) -> None:
+    table, proxy = counted_requests
+    merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
+    proxy.lose = 3
+    merge(table, frame(table, [("+U", 1, "b"), ("+U", 2, "b")]), key=["id"], progress=at(1))
+    assert proxy.lose == 0 and content(table) == {(1, "b"), (2, "b")}
+    assert change_feed.latest_version(table) == 2
+
+
+def test_a_table_in_its_place_is_noticed(table: Table, merge: Merge) -> None:
+    merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
+    assert by_vectors(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(1)).updated == 1
+    assert merge(table, frame(table, [("+U", 1, "c")]), key=["id"], progress=at(2)).updated == 1
+    other = replace(table, id="another")
+    with pytest.raises(Exception, match="was replaced by another one during this run"):
+        merge(other, frame(table, [("+U", 1, "d")]), key=["id"], progress=at(3))

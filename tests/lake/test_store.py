@@ -1,0 +1,95 @@
+"""One contract for the files of a table on a local disk and in an object store."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
+from bridge.lake.store import Store, at_once
+from bridge.lake.unsupported import UnsupportedByEngine
+from tests.object_store import BUCKET, ObjectStore
+
+
+@pytest.fixture(params=["a folder", "s3a"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore, unique: Callable[[str], str]
+) -> Store:
+    if request.param == "a folder":
+        return LocalStore(str(tmp_path / "with blank"))
+    return RemoteStore(f"s3a://{BUCKET}/{unique('store')}/with blank", object_store.delta_rs_options())
+
+
+def test_files_are_written_read_listed_and_deleted(store: Store) -> None:
+    store.create("data/a b#%20ü", b"0123456789")
+    assert store.read("data/a b#%20ü") == b"0123456789"
+    assert store.range("data/a b#%20ü", 2, 5) == b"234"
+    found = store.head("data/a b#%20ü")
+    assert found is not None and found.size == 10 and found.modified > 1_700_000_000
+    for name in ("1", "3", "2", "below/4"):
+        store.create(f"log/{name}", name.encode())
+    assert [name for name in store.names("log") if name != "below"] == ["1", "2", "3"]
+    assert [name for name in store.names("log", after="1") if name != "below"] == ["2", "3"]
+    assert store.names("nowhere") == [] and store.head("nowhere") is None
+    store.delete("log/1")
+    store.delete("log/1")
+    assert store.head("log/1") is None
+    with pytest.raises(FileNotFoundError):
+        store.read("log/1")
+    with pytest.raises(FileNotFoundError):
+        store.range("log/1", 0, 1)
+
+
+def test_of_several_writers_one_creates_a_file(store: Store) -> None:
+    won = at_once(lambda n: store.put_if_absent("log/1.json", f"writer {n}".encode()), range(8))
+    assert sorted(won) == [False] * 7 + [True]
+    assert store.read("log/1.json") == f"writer {won.index(True)}".encode()
+    first = store.head("log/1.json")
+    store.delete("log/1.json")
+    assert store.put_if_absent("log/1.json", b"anew")
+    again = store.head("log/1.json")
+    assert first and again and first.stamp != again.stamp
+
+
+@pytest.mark.parametrize("rows", [10, 400_000])
+def test_parquet_is_read_in_parts(store: Store, rows: int) -> None:
+    table = pa.table({"id": range(rows), "v": [f"{n * 7919}" for n in range(rows)]})
+    written = pa.BufferOutputStream()
+    pq.write_table(table, written, row_group_size=100_000)
+    store.create("f.parquet", written.getvalue())
+    source = store.open("f.parquet", written.getvalue().size)
+    assert (
+        pq.ParquetFile(source.file(), pre_buffer=False)
+        .read_row_group(0, ["id"])
+        .equals(table.select(["id"]).slice(0, 100_000))
+    )
+    source.fetch([(0, 4), (4, 100)])
+    assert source.file().read(4) == b"PAR1"
+    assert pq.ParquetFile(source.file(), pre_buffer=False).read().equals(table)
+
+
+def test_a_task_gets_it(store: Store) -> None:
+    store.create("f", b"x")
+    assert pickle.loads(pickle.dumps(store)).read("f") == b"x"
+
+
+def test_a_store_that_does_not_answer_shows_no_secret(object_store: ObjectStore) -> None:
+    options = {
+        **object_store.delta_rs_options(),
+        "aws_secret_access_key": "hidden",
+        "aws_endpoint": "http://127.0.0.1:1",
+    }
+    store = RemoteStore(f"s3a://{BUCKET}/t", options)
+    assert "hidden" not in repr(store)
+    with pytest.raises(UnsupportedByEngine) as failed:
+        store.read("f")
+    assert str(failed.value).startswith(
+        f"s3a://{BUCKET}/t does not give 'f' to the driver or takes it from it ("
+    )
+    assert "127.0.0.1" not in str(failed.value)
