@@ -324,6 +324,8 @@ def templates() -> Iterator[str]:
     yield from ("SUBSTRING({text}, 2, 2147483647)", "LEFT({text}, 2147483647)", "RIGHT({text}, 2147483647)")
     yield from ("CARDINALITY(MAP[{i}, {text}, {i2}, {text2}])", "MAP[{i}, {m}, {l}, {i2}]")
     yield from ("CAST({m} * {m2} AS STRING)", "1 / ({m} * {m})", "CEILING({m}) / {m}", "{m} * {i} / {m2}")
+    yield from ("COALESCE({n0}, {m2})", "CASE WHEN {b} THEN {n0} ELSE {m2} END", "IF({b}, {n0}, {m2})")
+    yield from ("GREATEST({n0}, {m2})", "IFNULL({n0}, {m2})", "ARRAY[{n0}, {m2}]", "ARRAY[{i}, {m2}]")
     yield from ("TO_TIMESTAMP_LTZ({seconds})", "TO_TIMESTAMP_LTZ({time_text})")
     yield from (
         f"{{json}} IS {test}" for test in ("JSON", "JSON OBJECT", "JSON ARRAY", "JSON SCALAR", "NOT JSON")

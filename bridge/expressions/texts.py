@@ -41,8 +41,8 @@ def overlay(text: exp.Expr, other: exp.Expr, start: exp.Expr, length: exp.Expr |
     """Returns OVERLAY, which leaves the text as it is where it does not begin in it."""
     size = spark("CHAR_LENGTH(@0)", other) if length is None else length
     return spark(
-        "CASE WHEN @3 IS NULL OR @1 IS NULL THEN NULL WHEN @2 <= 0 OR @2 > CHAR_LENGTH(@0) THEN @0 WHEN @2 + @3 > "
-        "CHAR_LENGTH(@0) OR @3 <= 0 THEN CONCAT(LEFT(@0, @2 - 1), @1) ELSE CONCAT(LEFT(@0, @2 - 1), @1, "
+        "CASE WHEN @3 IS NULL OR @1 IS NULL THEN NULL WHEN @2 <= 0 OR @2 > CHAR_LENGTH(@0) THEN @0 WHEN @3 > "
+        "CHAR_LENGTH(@0) - @2 OR @3 <= 0 THEN CONCAT(LEFT(@0, @2 - 1), @1) ELSE CONCAT(LEFT(@0, @2 - 1), @1, "
         "SUBSTRING(@0, @2 + @3)) END",
         *(text, other, start, size),
     )

@@ -225,7 +225,9 @@ def _common(left: DataType, right: DataType) -> DataType | None:
     if left.name in NUMERIC and right.name in NUMERIC:
         if "DECIMAL" in (left.name, right.name) and not {"FLOAT", "DOUBLE"} & {left.name, right.name}:
             (p1, s1), (p2, s2) = _decimal(left), _decimal(right)
-            return _bounded(max(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
+            whole = min(38, max(p1 - s1, p2 - s2))
+            scale = min(38 - whole, max(s1, s2))
+            return ScalarType("DECIMAL", (whole + scale, scale))
         if "DECIMAL" in (left.name, right.name):
             return ScalarType("DOUBLE")
         return ScalarType(max(left.name, right.name, key=NUMERIC.index))

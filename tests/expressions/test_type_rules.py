@@ -66,7 +66,7 @@ def test_null_and_unknown_types_fit() -> None:
     [
         (["INT", "BIGINT"], "BIGINT"),
         (["INT", "DECIMAL(4, 2)"], "DECIMAL(12, 2)"),
-        (["DECIMAL(38, 0)", "DECIMAL(10, 10)"], "DECIMAL(38, 6)"),
+        (["DECIMAL(38, 0)", "DECIMAL(10, 10)"], "DECIMAL(38, 0)"),
         (["DECIMAL(4, 2)", "FLOAT"], "DOUBLE"),
         (["CHAR(3)", "VARCHAR(5)"], "STRING"),
         (["BINARY(3)", "BYTES"], "BYTES"),

@@ -80,7 +80,8 @@ class Vector:
 
 
 _BUG = re.compile(
-    "CompileException|CodeGenException|ValidationException|NullPointerException|AssertionError|ClassCast"
+    "CompileException|CodeGenException|ValidationException|NullPointerException|AssertionError|ClassCast|"
+    "StringIndexOutOfBounds"
 )
 
 
