@@ -51,13 +51,19 @@ def _wrong(outcomes: Iterable[_Outcome]) -> list[str]:
 
 
 def _sample(draw: random.Random, all: Sequence[Case]) -> Iterator[Case]:
-    """Of each format a case to decode, of few columns, which Spark plans fast, and a case to encode."""
-    for format in dict.fromkeys(case.format for case in all):
+    """Of each format, but of two alone that read changes, a case to encode, or one of few columns to decode, which
+    Spark plans fast."""
+    formats = dict.fromkeys(case.format for case in all)
+    changes = [format for format in formats if not FORMATS[format].insert_only]
+    left_out = draw.sample(changes, len(changes) - 2)
+    for format in (format for format in formats if format not in left_out):
         of_format = [case for case in all if case.format == format]
-        decoded = draw.choice([case for case in map(lambda c: _narrow(draw, c), of_format) if case.decoded])
-        yield replace(decoded, decoded=_some(draw, decoded.decoded, _DOCUMENTS), encoded=[])
-        encoded = draw.choice([case for case in of_format if case.encoded])
-        yield replace(encoded, decoded=[], encoded=_some(draw, encoded.encoded, _ROWS))
+        if draw.random() < 0.5:
+            case = draw.choice([case for case in of_format if case.encoded])
+            yield replace(case, decoded=[], encoded=_some(draw, case.encoded, _ROWS))
+        else:
+            case = draw.choice([case for case in (_narrow(draw, c) for c in of_format) if case.decoded])
+            yield replace(case, decoded=_some(draw, case.decoded, _DOCUMENTS), encoded=[])
 
 
 def _narrow(draw: random.Random, case: Case) -> Case:
@@ -84,7 +90,7 @@ def _some(draw: random.Random, all: Sequence[Any], count: int) -> list[Any]:
 def test_drawn_documents_and_rows(spark: SparkSession) -> None:
     seed = drawn_seed()
     drawn = list(_sample(random.Random(seed), list(cases())))
-    assert {case.format for case in drawn} >= {"json", "csv", "raw", "avro", "debezium-json", "canal-json"}
+    assert [case.format for case in drawn][:4] == ["json", "csv", "raw", "avro"]
     assert _wrong(found for case in drawn for found in _outcomes(spark, case)) == [], f"drawn with {seed=}"
 
 

@@ -21,7 +21,8 @@ MALFORMED = (
 )
 _INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
-_UTF16, _STARTS_AS_UTF16 = "the document begins as one in UTF-16 does", r"^[\x00-\x7f]?\x00"
+# So Jackson finds out how a document is encoded.
+_UTF16, _BEGINS_AS_UTF16 = "not valid UTF-8: it begins as a document in UTF-16 does", r"^[\x00-\x7f]?\x00"
 _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 
 
@@ -61,7 +62,7 @@ class CsvDecoder:
         return (
             f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
             f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} "
-            f"WHEN left({text}, 2) RLIKE {literal(_STARTS_AS_UTF16)} THEN {self._none(literal(_UTF16))} "
+            f"WHEN left({text}, 2) RLIKE {literal(_BEGINS_AS_UTF16)} THEN {self._none(literal(_UTF16))} "
             f"ELSE {decoded} END"
         )
 
