@@ -210,10 +210,11 @@ public class FlinkFormats {
         return items;
     }
 
+    /** Of keys and values; counts of a MULTISET are read as they are, also null ones, which would fail further on. */
     private static LogicalType[] parts(LogicalType type) {
         return type instanceof MapType
             ? new LogicalType[] {((MapType) type).getKeyType(), ((MapType) type).getValueType()}
-            : new LogicalType[] {((MultisetType) type).getElementType(), new IntType(false)};
+            : new LogicalType[] {((MultisetType) type).getElementType(), new IntType()};
     }
 
     /** The other way. */

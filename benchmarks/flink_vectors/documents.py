@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -158,12 +159,12 @@ TYPES: dict[str, tuple[str, list[Any]]] = {
 _EXACT = ("tiny", "small", "i", "big")
 _DECIMALS = ("money", "long", "whole", "part")
 _TIMES = ("ts0", "ts3", "ts6", "lz0", "lz3", "lz6")
-_OF_CHANGES = ("flag", "i", "d", "money", "long", "s", "y", "day", "ts3", "lz6", "ints", "map", "nested")
 _LISTS = ("ints", "sums", "texts", "pair")
 _DEEP = ("map", "bag", "nested")
 _BYTES = ("y", "y2", "vy2")
 _PLAIN = tuple(name for name in TYPES if name not in (*_BYTES, *_LISTS, *_DEEP))
 """Columns that the bridge also reads and writes without Spark."""
+_OTHERS = (*_BYTES, *_LISTS, *_DEEP)
 
 
 def _columns(*left_out: str, only: Sequence[str] = tuple(TYPES)) -> dict[str, str]:
@@ -344,27 +345,29 @@ def _strings(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(json.dumps(text) for text in texts)
 
 
-def _tokens(name: str) -> Sequence[str]:
-    """Spellings of JSON for a column."""
+def _spellings(name: str) -> Sequence[str]:
+    """Spellings of JSON for the type of a column."""
     if name in (*_EXACT, "f", "d"):
-        return (*_TOKENS, *_OF_NUMBERS)
+        return _OF_NUMBERS
     if name in _DECIMALS:
-        return (*_TOKENS, *_OF_DECIMALS)
+        return _OF_DECIMALS
     if name in _BYTES:
-        return (*_TOKENS, *_OF_BYTES)
+        return _OF_BYTES
     if name == "day":
-        return (*_TOKENS, *_strings(_DAYS))
+        return _strings(_DAYS)
     if name in _TIMES:
         zones = _ZONES if name in ("ts3", "lz3") else ("Z",) if name.startswith("lz") else ("",)
-        return (*_TOKENS, *_strings([clock + zone for clock in _CLOCKS for zone in zones]))
-    return (*_TOKENS, *_OF_PARTS.get(name, ()))
+        return _strings([clock + zone for clock in _CLOCKS for zone in zones])
+    return _OF_PARTS.get(name, ())
 
 
 _OF_PARTS = {
+    "flag": ("true", "false", '"true"', '"FALSE"', '" true "', '"t"', "1", "0", "2", "1.5"),
     "s": (*_strings(_TEXTS), '{"b" : 1.0, "a":[ ]}', "[1, 2.50]", "1.50", "1E+2", '"\\u00e4\\/"', '"\\u0000"', "100000000000000000000000000000", "1e5", "-1.0E-7", '{"a":1,"a":2}', '{"a":"\\u00e4"}', "0.00001", "12345678901234567.0"),
     "c": _strings(["abcdef", "a"]),
     "v": _strings(["abcdef", "a"]),
     "ints": ("[1, 2]", '["1", 2.7]', '["x"]', "[[1]]", "[1,]", "[1, null, true]", "[2147483648]", '{"0":1}'),
+    "sums": ('["1.50", 2, null]', "[1.005]", '["0.005", -0.005]', "[99999999.99]", "[99999999.995]", '["x"]', "[true, 1]", "[1e2]", '[" 1 "]', "[[1]]", "[{}]"),
     "texts": ('["a", null, 1, true, {"b":1}]', '[""]', '"[]"', '[["a"]]', "[1.50]"),
     "pair": ('{"a":1,"b":"x"}', '{"b":"x"}', '{"a":"x"}', '{"A":1}', '{"a":1,"a":2}', '{"a":null,"c":1}', '[1,"x"]', '"{}"', '{"a":{"b":1}}', '{"b":{"b":1}}'),
     "map": ('{"a":1,"b":null}', '{"a":"x"}', '{"a":1,"a":2}', '{"":1}', '{"null":1}', '{"a":{"b":1}}', '[["a",1]]', '{"a":1.9,"b":"7"}', '{"b":1,"a":2}'),
@@ -374,7 +377,7 @@ _OF_PARTS = {
 
 
 def _json_documents(columns: Mapping[str, str]) -> list[bytes | None]:
-    return [f'{{"{name}":{token}}}'.encode() for name in columns for token in _tokens(name)]
+    return [f'{{"{name}":{token}}}'.encode() for name in columns for token in (*_TOKENS, *_spellings(name))]
 
 
 _SMALL = {"id": "INT", "name": "STRING"}
@@ -393,7 +396,7 @@ _WHOLE: list[bytes | None] = [
 def _json() -> Iterator[Case]:
     for skips in ("false", "true"):
         given = {"ignore-parse-errors": skips}
-        for columns in (_columns(only=_PLAIN), _columns(only=(*_BYTES, *_LISTS, *_DEEP))):
+        for columns in (_columns(only=_PLAIN), _columns(only=_OTHERS)):
             yield Case("json", columns, given, _json_documents(columns))
         yield Case("json", _SMALL, given, _WHOLE)
     strict = {"fail-on-missing-field": "true"}
@@ -423,7 +426,7 @@ def _json() -> Iterator[Case]:
 _LINES: list[bytes | None] = [
     None, b"", b" ", b"1,a", b"1", b"1,", b",a", b",", b"1,a,", b"1,a,b", b"1,a,,", b"1,a\n", b"1,a\r\n", b"1,a\n2,b", b"\n1,a", b'1,"a"', b'1,"a,b"', b'1,"a""b"', b'1,"a', b'1,"a"x', b'1,a"b', b'1,"a" ', b'1, "a"', b'"1",a',
     b"#1,a", b" #1,a", b"#c\n1,a", b"1,#a", b"1;a", b"1\ta", b"1|a", b"1, a ", b" 1 ,a", b"\xef\xbb\xbf1,a", b"1,\xff", b"1,\xc3\x28", b"1,'a,b'", b"1,'a''b'", b"1,a\\,b", b'1,"a\\"b"', b"1,\\", b"1,a\\nb", b"1,\\N", b"1,~", b"~,a", b'1,"~"', b"~,~",
-    b"1,n/a", b"n/a,a", b'1,"a\nb"', b"1,a\rb", b"x,a", b"1.5,a", b'1,""', b'1,""""', b"1,\x00", b"1,a\x00", b"\x001,a", b"1,  ", b'1," "', "1,ä日😀".encode(), b"1,null", b"1\x01a", b",,", b"~", b'""', b'1,"a","b"', b"1,a b",
+    b"1,n/a", b"n/a,a", b'1,"a\nb"', b"1,a\rb", b"x,a", b"1.5,a", b'1,""', b'1,""""', b"1,\x00", b"1,a\x00", b"\x001,a", b"1,  ", b'1," "', "1,ä日😀".encode(), b"1,null", b"1\x01a", b"\x00", b"1\x00", b"1\x00,\x00a\x00", b"a\x001,a", b",,", b"~", b'""', b'1,"a","b"', b"1,a b",
 ]  # fmt: skip
 """Lines as a whole, of `_SMALL`."""
 _FIELDS = (
@@ -592,6 +595,9 @@ def _avro() -> Iterator[Case]:
         ):
             yield Case("avro", columns, options, rows=_rows(columns), read_back=True)
         documents = _AVRO_JSON if encoding == "json" else _AVRO_BINARY
+        if encoding == "json":
+            zeros = [f'{{"d":{{"double":{number}}}}}'.encode() for number in ("-0", "-0.0", "1e400", "1.0")]
+            yield Case("avro", _columns(only=("d",)), given, zeros)
         yield Case(
             "avro",
             {
@@ -635,8 +641,15 @@ _AVRO_JSON: list[bytes | None] = [
 ]  # fmt: skip
 
 
-def _image(columns: Mapping[str, str], value: str = "{}") -> list[str]:
-    return [f'{{"{name}":{token}}}' for name in columns for token in _tokens(name)[:34]] + [value, "null"]
+_DRAWN = 16
+
+
+def _images(columns: Mapping[str, str], draw: random.Random) -> Iterator[str]:
+    """A row for each spelling of a column's type, and for some that each type is given."""
+    for name in columns:
+        for token in (*draw.sample(_TOKENS, _DRAWN), *_spellings(name)):
+            yield f'{{"{name}":{token}}}'
+    yield from ("{}", "null")
 
 
 _ODD: list[bytes | None] = [
@@ -677,8 +690,9 @@ _OGG = [
 
 
 def _changes() -> Iterator[Case]:
-    columns = _columns(only=_OF_CHANGES)
+    draw = random.Random(0)
     kinds = ("+I", "-U", "+U", "-D")
+    times = _columns(only=("day", *_TIMES))
     shapes = {
         "debezium-json": (_DEBEZIUM, ('{{"after":{0},"op":"c"}}', '{{"before":{0},"op":"d"}}')),
         "maxwell-json": (_MAXWELL, ('{{"data":{0},"type":"insert"}}', '{{"data":{{}},"old":{0},"type":"update"}}')),
@@ -686,18 +700,23 @@ def _changes() -> Iterator[Case]:
         "ogg-json": (_OGG, ('{{"after":{0},"op_type":"I"}}', '{{"before":{0},"op_type":"D"}}')),
     }  # fmt: skip
     for format, (documents, wrapped) in shapes.items():
-        inner = [wrapped[n % 2].format(image).encode() for n, image in enumerate(_image(columns))]
         whole = [*_ODD, *map(str.encode, documents)]
-        for skips in ("false", "true"):
+        for first, skips in enumerate(("false", "true")):
             given = {"ignore-parse-errors": skips}
-            yield Case(format, columns, given, inner, _rows(columns, kinds=kinds) if skips == "false" else ())
+            for columns in (_columns(only=_PLAIN), _columns(only=_OTHERS)):
+                images = enumerate(_images(columns, draw), first)
+                inner = [wrapped[n % 2].format(image).encode() for n, image in images]
+                yield Case(format, columns, given, inner, () if first else _rows(columns, kinds=kinds))
             yield Case(format, _SMALL, given, whole)
-        for options in (
-            {"encode.ignore-null-fields": "true"},
-            {"encode.decimal-as-plain-number": "true"},
-            {"timestamp-format.standard": "ISO-8601"},
-        ):
-            yield Case(format, columns, options, rows=_rows(columns, kinds=kinds))
+        for columns in (_columns(only=_PLAIN), _columns(only=_OTHERS)):
+            for options in (
+                {"encode.ignore-null-fields": "true"},
+                {"encode.decimal-as-plain-number": "true"},
+            ):
+                yield Case(format, columns, options, rows=_rows(columns, kinds=kinds))
+        inner = [wrapped[0].format(image).encode() for image in _images(times, draw)]
+        iso = {"timestamp-format.standard": "ISO-8601"}
+        yield Case(format, times, iso, inner, _rows(times, kinds=kinds))
         if format == "debezium-json":
             with_schema = [f'{{"schema":{{}},"payload":{document}}}'.encode() for document in documents]
             yield Case(format, _SMALL, {"schema-include": "true"}, [*whole, *with_schema])

@@ -17,6 +17,7 @@ from bridge.arrow_formats.json import JsonArrowDecoder, unread_field
 from bridge.definition import FormatSpec
 from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.change_documents import DEBEZIUM, OGG, Operations, before_image_type
+from bridge.format_rules.json_options import Numbers
 from bridge.schema import RowField, RowType, ScalarType
 
 __all__ = ["BeforeAfterArrowDecoder", "debezium", "ogg"]
@@ -50,7 +51,9 @@ def _decoder(
         (RowField("before", before), RowField("after", row), RowField(words.field, ScalarType("STRING")))
     )
     document = RowType((RowField(wrapper, event),)) if wrapper else event
-    documents = JsonArrowDecoder(document, CdcOptions.of(spec.name, spec.options).json.iso_8601)
+    documents = JsonArrowDecoder(
+        document, CdcOptions.of(spec.name, spec.options).json.iso_8601, numbers=Numbers.TREES
+    )
     return BeforeAfterArrowDecoder(documents, row, before, words, bool(wrapper), has_unavailable)
 
 

@@ -28,6 +28,7 @@ from bridge.format_rules.change_documents import (
     before_image_type,
     null_is_not_absent,
 )
+from bridge.format_rules.json_options import Numbers
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 
 __all__ = ["ChangedFieldsArrowDecoder", "canal", "maxwell"]
@@ -106,7 +107,9 @@ class ChangedFieldsArrowDecoder:
     ) -> tuple[pa.Array, pa.Array, pa.StringArray]:
         types = (("data", self._rows(row)), ("old", self._rows(before)), (self.words.field, _STRING))
         document = RowType(tuple(RowField(name, type) for name, type in types))
-        data, old, operations = JsonArrowDecoder(document, self.iso_8601).decode(documents).columns
+        data, old, operations = (
+            JsonArrowDecoder(document, self.iso_8601, numbers=Numbers.TREES).decode(documents).columns
+        )
         return data.combine_chunks(), old.combine_chunks(), operations.combine_chunks()
 
     def _changes(self, data: pa.Array, old: pa.Array, operations: pa.StringArray) -> ArrowChanges:

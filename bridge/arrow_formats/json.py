@@ -18,7 +18,7 @@ from bridge.arrow_formats import json_documents, json_values
 from bridge.arrow_formats.arrow_types import arrow_schema
 from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
 from bridge.definition import FormatSpec
-from bridge.format_rules.json_options import JsonOptions
+from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.format_rules.json_rows import CONNECT_ENVELOPE, types
 from bridge.schema import DataType, MapType, RowType, ScalarType
 
@@ -37,7 +37,7 @@ def decoder(spec: FormatSpec) -> ArrowDecoder | str:
     if unread := unread_field(spec.row):
         return unread
     options = JsonOptions.of(spec.options)
-    return JsonArrowDecoder(spec.row, options.iso_8601, options.fail_on_missing_field)
+    return JsonArrowDecoder(spec.row, options.iso_8601, options.numbers, options.fail_on_missing_field)
 
 
 def unread_field(row: RowType) -> str | None:
@@ -61,6 +61,7 @@ class JsonArrowDecoder:
     row: RowType
     iso_8601: bool = False
     """The timestamp format: ISO-8601, or SQL."""
+    numbers: Numbers = Numbers.TEXTS
     no_nulls: bool = False
     """Whether a null field needs a full decode."""
 
@@ -75,7 +76,7 @@ class JsonArrowDecoder:
             raise NeedsFullDecode("a document is not one object")
         if not self.row.fields:
             return values.select([])
-        conversion = json_values.Conversion(lines.data, self.iso_8601, self.no_nulls)
+        conversion = json_values.Conversion(self.iso_8601, self.numbers, self.no_nulls)
         columns = conversion.columns(values, self.row)
         if all(column.null_count for column in columns) and b'"schema"' in lines.data:
             _check_not_foreign(payloads, columns)

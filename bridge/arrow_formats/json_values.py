@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.temporal_texts import dates, is_temporal, moments
+from bridge.format_rules.json_options import Numbers
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
 __all__ = ["Conversion", "read_schema"]
@@ -22,7 +22,6 @@ _WITHOUT_EXPONENT = 1e7
 _ROUNDED_ALIKE = 2.0**-50
 
 _NEGATIVE_ZERO = -(1 << 63)  # the bits of -0.0
-_INTEGER_NEGATIVE_ZERO = re.compile(rb"[:,\[\s]-0[,}\]\s]")
 
 
 def read_schema(row: RowType) -> pa.Schema:
@@ -50,9 +49,8 @@ def _read_type(type: DataType) -> pa.DataType:
 class Conversion:
     """Converts the columns of `read_schema`. Raises NeedsFullDecode for values that Spark's path may read otherwise."""
 
-    data: bytes
-    """The documents."""
     iso_8601: bool
+    numbers: Numbers
     no_nulls: bool
     """Whether a null field needs a full decode."""
 
@@ -97,8 +95,7 @@ class Conversion:
         if pc.all(pc.is_finite(values)).as_py() is False:
             raise pa.ArrowInvalid("not finite")
         bits = values.cast(pa.float64()).view(pa.int64())
-        # To Jackson -0 is an integer, which has no sign.
-        if pc.any(pc.equal(bits, _NEGATIVE_ZERO)).as_py() and _INTEGER_NEGATIVE_ZERO.search(self.data):
+        if self.numbers is Numbers.TREES and pc.any(pc.equal(bits, _NEGATIVE_ZERO)).as_py():
             raise pa.ArrowInvalid("-0")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bridge.errors import OptionError
 from bridge.format_rules import json_rows
-from bridge.format_rules.json_options import JsonOptions
+from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.options.format_options import CDC_JSON
 from bridge.options.formats import FORMATS
 from bridge.schema import RowType
@@ -39,7 +39,8 @@ class CdcOptions:
         if foreign is not None:
             raise OptionError(f"unknown option '{format}.{foreign}': it is one of format 'json'")
         own_values = {_field_name(key): options[key] for key in own if key in options}
-        return cls(JsonOptions.of({k: v for k, v in options.items() if k not in own}), **own_values)
+        json = JsonOptions.of({k: v for k, v in options.items() if k not in own})
+        return cls(replace(json, numbers=Numbers.TREES), **own_values)
 
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:

@@ -11,11 +11,22 @@ from bridge.errors import OptionError
 from bridge.format_rules import json_rows
 from bridge.schema import RowType
 
-__all__ = ["JsonOptions", "check_document"]
+__all__ = ["JsonOptions", "Numbers", "check_document"]
 
 _STANDARDS = ("SQL", "ISO-8601")
 _NULL_KEY_MODES = ("LITERAL", "FAIL", "DROP")
 _BOOLEANS = {"true": True, "false": False}
+
+
+class Numbers(Enum):
+    """What Flink makes of numbers that are not in quotes."""
+
+    TEXTS = "texts"
+    """Their texts are parsed: json."""
+    VALUES = "values"
+    """The JSON parser has numbers of its own, of which -0 is 0: avro."""
+    TREES = "trees"
+    """Those with a point or an exponent are BigDecimals without zeros at their end first: CDC formats."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,7 @@ class JsonOptions:
     iso_8601: bool = False
     plain_decimals: bool = False
     ignore_null_fields: bool = False
+    numbers: Numbers = Numbers.TEXTS
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> JsonOptions:

@@ -153,6 +153,8 @@ def _changes_by_arrow(case: Case) -> list[Any]:
     left_out: list[str] = []
     decoder = _change_decoder(case)
     while isinstance(decoder, str) and (column := re.match(r"field '(\w+)' of", decoder)):
+        if len(case.columns) == 1:
+            return [None] * len(case.decoded)
         left_out.append(column[1])
         case = replace(case, columns={n: t for n, t in case.columns.items() if n != column[1]})
         decoder = _change_decoder(case)

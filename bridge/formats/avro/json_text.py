@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.format_rules.avro_schema import Node
-from bridge.format_rules.json_options import JsonOptions
+from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.formats.avro.encode import non_null_branch, null_failures, timestamp_unit
 from bridge.formats.avro.schema_resolution import truncation
 from bridge.formats.base import NEEDS_FULL_DECODE
@@ -45,7 +45,8 @@ class AvroJsonDecoder:
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row = row
         self._schema = schema
-        self._json = JsonDecoder(_json_row(row, schema), JsonOptions(fail_on_missing_field=True))
+        options = JsonOptions(fail_on_missing_field=True, numbers=Numbers.VALUES)
+        self._json = JsonDecoder(_json_row(row, schema), options)
 
     def decode(self, payload: Column) -> Column:
         """See Decoder.decode."""

@@ -8,7 +8,7 @@ row in a column of the table, needs json's full decode.
 from __future__ import annotations
 
 from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.json.fast_path import temporal_value
+from bridge.formats.json.fast_path import has_more_digits, temporal_value
 from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote
@@ -19,8 +19,10 @@ _NUMBER = "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 _LONGEST_DECIMAL = 80
 _BASE64 = "^[A-Za-z0-9+/]*={0,2}$"
 _BARE = "^(?:-?[0-9][-+.0-9eE]*|true|false)$"
+_BARE_ZERO = "^-[0.]+(?:[eE].*)?$"
 # `from_json` reads bare fractions as DOUBLE before they become STRING: texts up to this length are as written.
 _SHORT = 15
+_LONG_FRACTION = r"[:\[,]\s*-?(?=[0-9.]{17})[0-9]+[.eE]"
 _BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
 _LIKE_A_DOUBLE = r'^(?:-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?|"-?Infinity"|0)$'
 _LONGEST_DOUBLE = 30
@@ -36,6 +38,7 @@ class FastPath:
     def __init__(self, options: JsonOptions, names: Names, text: str) -> None:
         self.options, self.names = options, names
         self.fractions = f"{text} RLIKE {literal(_BARE_FRACTION)}"
+        self.long_fractions = f"{text} RLIKE {literal(_LONG_FRACTION)}"
 
     @staticmethod
     def of(row: RowType) -> str:
@@ -83,20 +86,33 @@ class FastPath:
         if type.is_binary:
             is_base64 = f"length({text}) % 4 = 0 AND {text} RLIKE {literal(_BASE64)}"
             return f"IF({is_base64} AND NOT {text} RLIKE {literal(_BARE)}, TRY_TO_BINARY({text}, 'base64'), NULL)"
-        exact = f"IF(octet_length({text}) <= {_SHORT}, TRUE, NOT {self.fractions})"
+        short = f"octet_length({text}) <= {_SHORT}"
+        exact = f"IF({short}, TRUE, NOT {self.fractions})"
+        signed = f"startswith({text}, '-0') AND {text} RLIKE {literal(_BARE_ZERO)}"
         if type.name == "DECIMAL":
+            # A short text may be what is left of a long number: 1.0 of 1.000000000000000001.
+            if has_more_digits(type):
+                exact = f"IF({short}, NOT {self.long_fractions}, NOT {self.fractions})"
+            else:
+                more = rf"[.][0-9]{{{type.parameters[1] + 1}}}"
+                exact = f"IF({short} AND NOT {text} RLIKE {literal(more)}, TRUE, NOT {self.fractions})"
             # An exponent of nine digits would cost minutes.
-            plain = f"NOT (contains({text}, 'e') OR contains({text}, 'E'))"
+            plain = f"NOT (contains({text}, 'e') OR contains({text}, 'E')) AND {_ends_as_digits(text)}"
             return f"IF(octet_length({text}) <= {_LONGEST_DECIMAL} AND {plain} AND {exact}, {cast}, NULL)"
         if type.name == "FLOAT":
-            return f"IF({text} RLIKE {literal(_NUMBER)} AND {exact}, {cast}, NULL)"
+            return f"IF({text} RLIKE {literal(_NUMBER)} AND NOT ({signed}) AND {exact}, {cast}, NULL)"
         if type.name == "DOUBLE":
             # Neither NaN or Infinity, nor a suffix, nor hexadecimal: Spark reads the rest as Java does.
             ends = " OR ".join(f"endswith({text}, '{suffix}')" for suffix in "dDfF")
             plain = f"{text} < ':' AND NOT (contains({text}, 'x') OR contains({text}, 'X') OR {ends})"
-            return f"IF({plain}, {cast}, NULL)"
+            return f"IF({plain} AND NOT ({signed}), {cast}, NULL)"
         # Spark accepts the texts that Java's parseInt accepts after its trim, and a DEL at the ends.
         return cast
+
+
+def _ends_as_digits(text: str) -> str:
+    """Return whether nothing is around a number: Spark trims texts, and Flink refuses them as DECIMAL."""
+    return f"{text} >= '!' AND right({text}, 1) BETWEEN '0' AND '9'"
 
 
 def _like_a_double(text: str) -> str:

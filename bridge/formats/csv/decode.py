@@ -21,6 +21,8 @@ MALFORMED = (
 )
 _INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
+# So Jackson finds out how a document is encoded.
+_UTF16, _BEGINS_AS_UTF16 = "not valid UTF-8: it begins as a document in UTF-16 does", r"^[\x00-\x7f]?\x00"
 _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 
 
@@ -59,7 +61,9 @@ class CsvDecoder:
             decoded = let(names, _Line(self.row, self.options, names).node(text), self._of_node)
         return (
             f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} ELSE {decoded} END"
+            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} "
+            f"WHEN left({text}, 2) RLIKE {literal(_BEGINS_AS_UTF16)} THEN {self._none(literal(_UTF16))} "
+            f"ELSE {decoded} END"
         )
 
     def _of_node(self, node: str) -> str:

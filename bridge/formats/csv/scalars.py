@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bridge.formats.csv.shape import CONTROLS
 from bridge.formats.json.shape import temporal_pattern
-from bridge.formats.sql import Names, let, literal
+from bridge.formats.sql import Names, ascii_digits, let, literal
 from bridge.schema import ScalarType
 
 __all__ = ["usual_value", "value"]
@@ -44,13 +44,17 @@ def value(text: str, type: ScalarType, names: Names) -> str:
     if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return let(names, _trimmed(text), lambda t: _timestamp(t, type))
     if type.name == "DECIMAL":
-        return f"IF({text} RLIKE {literal(_DECIMAL)}, TRY_CAST({text} AS {spark}), NULL)"
+        return let(
+            names,
+            ascii_digits(text),
+            lambda t: f"IF({t} RLIKE {literal(_DECIMAL)}, TRY_CAST({t} AS {spark}), NULL)",
+        )
     if type.name in ("FLOAT", "DOUBLE"):
         # Spark reads 'nan' and 'inf', too.
         words = f"contains({text}, 'n') OR contains({text}, 'N')"
         return f"IF(({words}) AND NOT {text} RLIKE {literal(_NOT_FINITE)}, NULL, TRY_CAST({text} AS {spark}))"
     # Spark trims one character more than Java.
-    return f"IF(contains({text}, {_DELETE}), NULL, TRY_CAST({text} AS {spark}))"
+    return f"IF(contains({text}, {_DELETE}), NULL, TRY_CAST({ascii_digits(text)} AS {spark}))"
 
 
 def usual_value(text: str, type: ScalarType) -> str:

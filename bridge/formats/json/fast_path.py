@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.format_rules.json_options import JsonOptions
+from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.format_rules.json_rows import types
 from bridge.formats.json.shape import is_temporal, temporal_pattern, usual_temporal_pattern
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 
-__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "temporal_value"]
+__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "has_more_digits", "temporal_value"]
 
 FROM_JSON = (
     "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "
@@ -27,6 +27,7 @@ _LIKE_A_DOUBLE = "^-?[0-9]+[.][0-9]+(?:E-?[0-9]+)?$"
 _AS_DOUBLES_GO = """('0', '"Infinity"', '"-Infinity"')"""
 _LONGEST_DOUBLE = 30
 _BARE_FRACTION = r"[:\[,]\s*(?:-?[0-9]+[.eE]|-0)"
+_NEGATIVE_ZERO = r"[:\[,]\s*-0"
 
 # The length of a timestamp without a fraction; a sign or a year of more digits makes it longer, never shorter.
 _SECONDS = len("2020-02-29 12:00:00")
@@ -75,12 +76,17 @@ def _short_decimal(type: ScalarType) -> str:
     return f"^-?(?:[0-9]{{1,{whole}}}|[0-9]{{1,{short}}}{fraction})$"
 
 
-def _has_more_digits(type: DataType) -> bool:
+def has_more_digits(type: DataType) -> bool:
     """Return whether values of `type` may have digits that a fraction loses as a DOUBLE."""
     if not (isinstance(type, ScalarType) and type.name == "DECIMAL"):
         return False
     precision, scale = type.parameters
     return scale > 0 and min(precision - scale, _DOUBLE_DIGITS - 1) + scale > _DOUBLE_DIGITS
+
+
+def _is_zero(value: str, converted: str, type: DataType) -> str:
+    is_float = isinstance(type, ScalarType) and type.name in ("FLOAT", "DOUBLE")
+    return f"{value} = 0" if is_float else ""
 
 
 class FastPath:
@@ -108,8 +114,12 @@ class FastPath:
             like_a_double = self._any(parsed, "", self.row, self._like_a_double)
             if like_a_double:
                 reasons.append(f"(({like_a_double}) AND {text} RLIKE {literal(_BARE_FRACTION)})")
-        if any(_has_more_digits(t) for t in types(self.row)):
+        if any(has_more_digits(t) for t in types(self.row)):
             reasons.append(f"{text} RLIKE {literal(_MORE_DIGITS)}")
+        # To Spark -0 is 0, and -0.0 has a sign.
+        zero = self._any(parsed, "", self.row, _is_zero)
+        if zero and self.options.numbers is not Numbers.VALUES:
+            reasons.append(f"(({zero}) AND {text} RLIKE {literal(_NEGATIVE_ZERO)})")
         if self.options.fail_on_missing_field:
             reasons.append(self._any(parsed, "", self.row, lambda x, y, t: f"{x} IS NULL"))
         reasons.append(self._any(parsed, converted, self.row, self._misfit))

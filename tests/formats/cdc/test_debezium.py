@@ -34,7 +34,7 @@ def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
         _document(b'"d"', OLD_TEXT, NEW_TEXT): [("-D", *OLD)],
         b'{"op":"d","before":{"id":1}}': [("-D", 1, None, None)],
         b'{"op":"d","before":{"id":1},"before":{"id":2}}': [("-D", 2, None, None)],
-        b'{"op":"c","after":{"id":1,"name":1.10}}': [("+I", 1, "1.10", None)],
+        b'{"op":"c","after":{"id":1,"name":1.10}}': [("+I", 1, "1.1", None)],
         None: [],
         b"": [],
         _document(b'"u"', after=NEW_TEXT): 'The "before" field of UPDATE message is null',
@@ -110,7 +110,7 @@ def test_metadata_is_read_from_the_envelope(spark: SparkSession) -> None:
         "source.database": "inventory",
         "source.schema": None,
         "source.table": "products",
-        "source.properties": {"ts_ms": "7", "db": "inventory", "table": "products", "n": None, "x": "1.10"},
+        "source.properties": {"ts_ms": "7", "db": "inventory", "table": "products", "n": None, "x": "1.1"},
     }
     nothing: dict[str, Any] = dict.fromkeys(values)
     assert everything[:2] == [[values, values], [nothing]]
@@ -151,7 +151,7 @@ def test_a_placeholder_is_null_and_its_field_is_unavailable(spark: SparkSession)
     nulls = [None] * 5
     assert changes(spark, decoder, documents) == [
         [("+I", 1, *nulls, "a")],
-        [("+I", 1, *nulls, "1.10")],
+        [("+I", 1, *nulls, "1.1")],
         [("-U", 1, *nulls, "a"), ("+U", 1, None, None, [coded, "b"], None, None, None)],
     ]
     fields = ["text", "bytes", "texts", "numbers", "pairs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,10 +33,10 @@ def test_each_type_gives_its_changes(spark: SparkSession) -> None:
         _document(b"update", ROW, b',"old":{"id":7,"x":1}'): [("-U", 7, "a", 1.5), ("+U", *A)],
         _document(b"update", ROW, b',"old":{}'): [("-U", *A), ("+U", *A)],
         _document(b"update", full, b',"old":{"weight":null}'): [
-            ("-U", 1, "1.10", None),
-            ("+U", 1, "1.10", 1.5),
+            ("-U", 1, "1.1", None),
+            ("+U", 1, "1.1", 1.5),
         ],
-        _document(b"update", ROW, b',"old":{"name":2.50}'): [("-U", 1, "2.50", 1.5), ("+U", *A)],
+        _document(b"update", ROW, b',"old":{"name":2.50}'): [("-U", 1, "2.5", 1.5), ("+U", *A)],
         None: [],
         b"": [],
         _document(
@@ -67,6 +68,38 @@ def test_each_type_gives_its_changes(spark: SparkSession) -> None:
 
 def _rounded(change: tuple[Any, ...]) -> list[Any]:
     return [round(v, 5) if isinstance(v, float) else v for v in change[1:]]
+
+
+def test_numbers_are_those_of_flinks_trees(spark: SparkSession) -> None:
+    """No digit of a DECIMAL is lost, and a number has neither zeros at its end nor the sign of -0."""
+    row = row_type(
+        text=scalar("STRING"), long=scalar("DECIMAL", 38, 18), tiny=scalar("TINYINT"), double=scalar("DOUBLE")
+    )
+    exact = Decimal("1.000000000000000001")
+    expected: dict[bytes, Any] = {
+        b'"long":1.000000000000000001': (None, exact, None, None),
+        b'"long":1000000000000000001e-18': (None, exact, None, None),
+        b'"long":" 1"': "field 'data.long' cannot be read as DECIMAL",
+        b'"long":1.5,"tiny":1.00': (None, Decimal("1.500000000000000000"), 1, None),
+        b'"tiny":10.0': "field 'data.tiny' cannot be read as TINYINT",  # Flink's text is 1E+1
+        b'"double":-0.0,"text":-0.0': ("0", None, None, 0.0),
+        b'"double":"-0.0","text":"-0.0"': ("-0.0", None, None, -0.0),
+        **{
+            b'"text":' + number.encode(): (text, None, None, None)
+            for number, text in (
+                ("100.0", "1E+2"),
+                ("12.50", "12.5"),
+                ("-0.00000010", "-1E-7"),
+                ("0.0000010", "0.000001"),
+                ("123e2", "1.23E+4"),
+                ("12345678901234567.0", "12345678901234567"),
+                ("1e400", "Infinity"),
+            )
+        },
+    }
+    actual = changes(spark, decoder_of(NAME, row), [_document(b"insert", b"{%s}" % d) for d in expected])
+    for wanted, found in zip(expected.values(), actual, strict=True):
+        assert str(found) == (wanted if isinstance(wanted, str) else str([("+I", *wanted)]))
 
 
 def test_metadata_is_read_from_the_document(spark: SparkSession) -> None:
