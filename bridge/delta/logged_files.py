@@ -9,6 +9,7 @@ Arrow does (`rows_in_driver`).
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ MOST_FILES = 1_000
 """Spark looks at each of them when it plans; Delta leaves files out by their statistics."""
 MOST_COMMITS = 100
 _LIST_IN_DRIVER = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-_NOT_LISTED = re.compile(r"/[_.][^/]*$|[{}\[\]*?\\]|\._COPYING_$")
+_NOT_LISTED = re.compile(r"(?:^|/)[_.][^/]*$|[{}\[\]*?\\]|\._COPYING_$")
 """Files that Spark's reader of Parquet files leaves out, or whose name it takes for a pattern."""
 
 
@@ -153,4 +154,6 @@ def read_files(table: Table, files: NamedFiles) -> DataFrame:
     if not isinstance(store, LocalStore):
         raise AskDelta  # Spark would ask the store for each file before it reads it
     with session_settings(table.spark, {_LIST_IN_DRIVER: str(MOST_FILES)}):
-        return table.spark.read.schema(schema).parquet(*(f"file://{store.folder}/{path}" for path in paths))
+        return table.spark.read.schema(schema).parquet(
+            *(f"file://{os.path.join(store.folder, path)}" for path in paths)
+        )

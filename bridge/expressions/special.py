@@ -39,8 +39,6 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     if isinstance(node, CONDITIONS):
         _check_operands(node, type_of)
         return _condition(node, type_of), scalar("BOOLEAN")
-    if isinstance(node, exp.JSON):
-        raise Refusal("IS JSON is not supported; JSON_EXISTS(x, '$') is TRUE for a text that is JSON")
     if isinstance(node, exp.Case):
         return node, _case(node, type_of)
     if isinstance(node, exp.If):

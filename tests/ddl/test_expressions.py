@@ -246,7 +246,6 @@ def test_a_column_may_be_named_like_such_a_function() -> None:
         ),
         ("JSON_VALUE(s, '$.a' RETURNING INT)", 26, "JSON_VALUE takes a text and a path, and not RETURNING"),
         ("JSON_VALUE(s, '$.a' NULL ON EMPTY)", 31, "JSON_VALUE takes a text and a path, and not ON"),
-        ("s IS JSON", 6, "IS JSON is not supported; JSON_EXISTS(x, '$') is TRUE for a text that is JSON"),
         ("TO_TIMESTAMP_LTZ(b, 6)", 6, "the unit of the arguments of TO_TIMESTAMP_LTZ must be known"),
     ],
 )

@@ -116,6 +116,7 @@ import sys, time
 import pyarrow as pa
 from bridge.delta.deletion_vectors import matches
 from bridge.delta.deletion_vectors.data_files import open_file
+from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
 import numpy as np
 import pyarrow.parquet as pq
