@@ -18,7 +18,7 @@ READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 ROUNDS ?= 100
 WHERE ?= local
-bench bench-full bench-sql: ROWS ?= 1000000
+bench bench-full bench-sql bench-s3: ROWS ?= 1000000
 SEED ?= 0
 # Tests start many processes, and each would compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Run
 demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on this machine

@@ -14,7 +14,7 @@ that it has a test which runs on every version.
     delta.file_removal               a transaction of Delta, its actions    an error: rows of closed windows stay
     delta.file_statistics            a transaction of Delta, its actions    an error that names `bridge maintain`
     delta.newest_snapshot            Delta's snapshot of a table            the history and columns of the table
-    delta.object_store               Hadoop's settings of a bucket          nothing: object stores need the JVM
+    delta.table_store                Hadoop's settings of a bucket          nothing: object stores need the JVM
     delta.write_once                 Hadoop's FileContext                   nothing: object stores need the JVM
     demo.rehearsal                   the gateway's process                  no class archive: slower starts
     formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet
