@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bridge.metrics import BatchReport
@@ -58,13 +60,14 @@ def expected(columns: dict[str, tuple[str, str]], rows: list[dict[str, Any]]) ->
     return found
 
 
-def script(lake: Path) -> str:
+def script(names: Collection[str]) -> str:
     parts = [
         f"CREATE TABLE e ({COLUMNS}) WITH ('connector' = 'delta', 'path' = 'e')",
         "CREATE TABLE o (id INT) WITH ('connector' = 'delta', 'path' = 'o')",
         f"CREATE TABLE k ({COLUMNS}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'k')",
     ]
-    for name, (columns, source, _) in WAYS.items():
+    for name in names:
+        columns, source, _ = WAYS[name]
         group = {"joined": "l.g", "whole": "CONCAT(g, '')"}.get(name, "g")
         declared = ", ".join(f"{column} {type}" for column, (type, _) in columns.items())
         calls = ", ".join(
@@ -85,10 +88,11 @@ def drawn(draw: random.Random, id: int) -> dict[str, Any]:
     return {"g": draw.choice("ab"), "id": id, **{c: draw.choice(values) for c, values in ends.items()}}
 
 
-def test_sums_wrap_by_every_way(spark: SparkSession, lake: Path) -> None:
+@pytest.mark.parametrize(("ways", "batches"), [(2, 2), pytest.param(len(WAYS), 3, marks=pytest.mark.slow)])
+def test_sums_wrap_by_every_way(spark: SparkSession, lake: Path, ways: int, batches: int) -> None:
     seed = drawn_seed()
     draw = random.Random(seed)
-    loaded = load_script(lake / "sums.sql", text=script(lake))
+    loaded = load_script(lake / "sums.sql", text=script(draw.sample(list(WAYS), ways)))
     for name, columns in (("e", COLUMNS), ("o", "id INT"), ("k", COLUMNS)):
         spark.sql(
             f"CREATE TABLE delta.`{lake / name}` ({columns}) USING delta "
@@ -97,7 +101,7 @@ def test_sums_wrap_by_every_way(spark: SparkSession, lake: Path) -> None:
     spark.sql(f"INSERT INTO delta.`{lake}/o` VALUES {', '.join(f'({n})' for n in range(40))}")
     added: list[dict[str, Any]] = []
     keyed: dict[int, dict[str, Any]] = {}
-    for batch in range(3):
+    for batch in range(batches):
         fresh = [drawn(draw, len(added) + n) for n in range(9)]
         added += fresh
         spark.createDataFrame(fresh, COLUMNS).write.format("delta").mode("append").save(f"{lake}/e")
