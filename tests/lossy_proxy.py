@@ -18,8 +18,13 @@ class LossyProxy:
 
     def __init__(self, host: str, port: int, delay: float = 0.0) -> None:
         self.lose = 0
+        self.is_deaf_after_loss = False
+        """Whether requests behind a lost response get none either, until this is set to False."""
+        self.refuses = ""
+        """A name of a client (`User-Agent`) that may do nothing; empty for none."""
         self.requests: list[str] = []
         """Method and path of each."""
+        self._is_deaf = False
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -28,6 +33,15 @@ class LossyProxy:
             def _pass_on(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 proxy.requests.append(f"{self.command} {self.path}")
+                proxy._is_deaf = proxy._is_deaf and proxy.is_deaf_after_loss
+                if proxy._is_deaf:
+                    self.close_connection = True
+                    return
+                if proxy.refuses and self.headers.get("User-Agent", "").startswith(proxy.refuses):
+                    self.send_response(403)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
                 time.sleep(delay)
                 behind = http.client.HTTPConnection(host, port, timeout=30)
                 behind.request(self.command, self.path, body, dict(self.headers))
@@ -35,6 +49,7 @@ class LossyProxy:
                 content = answer.read()
                 if self.command == "PUT" and proxy.lose > 0:
                     proxy.lose -= 1
+                    proxy._is_deaf = proxy.is_deaf_after_loss
                     self.close_connection = True
                     return
                 self.send_response(answer.status)

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
 from bridge.delta.log_description import log_store
+from bridge.lake.unsupported import UnknownOutcome, UnsupportedByEngine
 from bridge.log_layout import commit_path
 from bridge.version import own_version
 
@@ -50,9 +51,9 @@ _TYPES = (
 def create_by_commit(
     spark: SparkSession, target: DeltaTarget, fields: Sequence[T.StructField], properties: Mapping[str, str]
 ) -> bool:
-    """Create the table with these columns, all nullable, if its folder has none; False, with nothing written, where
-    Delta's builder must do it. Of several writers at once one creates it. Raises OSError where the disk does not allow
-    it."""
+    """Create the table with these columns, all nullable, if its folder has none; False where Delta's builder must do
+    it, which leaves a table that is there. Of several writers at once one creates it. Raises OSError where the disk
+    does not allow it."""
     store = log_store(spark, target)
     is_known = (
         store is not None
@@ -68,7 +69,10 @@ def create_by_commit(
         json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n"
         for action in _actions(fields, properties)
     )
-    store.put_if_absent(commit_path(0), text.encode())
+    try:
+        store.put_if_absent(commit_path(0), text.encode())
+    except (UnsupportedByEngine, UnknownOutcome):
+        return False  # Delta finds the table, or reaches the store another way
     return True
 
 

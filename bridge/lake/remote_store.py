@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from bridge.lake.store import Head, Ranges, Source
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.lake.unsupported import UnknownOutcome, UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ class RemoteStore:
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. Two writers must not write the same bytes: who finds them takes them for its own, whose answer
-        was lost."""
+        was lost. Raises UnknownOutcome, too, where the store then does not answer."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
@@ -92,13 +92,15 @@ class RemoteStore:
                 obstore.put(self._client, path, data, mode="create")
                 return True
             except (AlreadyExistsError, PreconditionError, GenericError):
-                with suppress(FileNotFoundError):
+                with suppress(FileNotFoundError, UnsupportedByEngine):
                     return self.read(path) == data
                 # 409: another request for the object was under way, and did not succeed.
                 time.sleep(0.1 * attempt)
             except Exception as failed:
                 raise _silent(self, path, failed) from failed
-        raise UnsupportedByEngine(f"{self.location} takes no new file, nor says why")
+        raise UnknownOutcome(
+            f"{self.location} does not say whether {path} was written; start the run again: it continues from the table"
+        )
 
     def delete(self, path: str) -> None:
         """See `Store`."""

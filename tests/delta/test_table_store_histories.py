@@ -21,6 +21,8 @@ from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
 from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table, create_table
 from bridge.lake.remote_store import RemoteStore
+from bridge.lake.unsupported import UnknownOutcome
+from bridge.pipelines.ingest.append_reader import AppendedBatch, apply_appended
 from tests.delta.drawn_commits import counted
 from tests.delta.tables import FIELDS, Merge, at, by_vectors, content, frame
 from tests.lossy_proxy import LossyProxy
@@ -128,6 +130,35 @@ def test_a_lost_answer_is_no_second_batch(counted_requests: tuple[Table, LossyPr
     merge(table, frame(table, [("+U", 1, "b"), ("+U", 2, "b")]), key=["id"], progress=at(1))
     assert proxy.lose == 0 and content(table) == {(1, "b"), (2, "b")}
     assert change_feed.latest_version(table) == 2
+
+
+def test_files_of_a_commit_whose_fate_is_unknown_stay(
+    counted_requests: tuple[Table, LossyProxy],
+) -> None:
+    """The commit is there; who took its files for left over would delete rows of the table."""
+    table, proxy = counted_requests
+    appends = FileAppends(table)
+    target = appends.target()
+    rows = target.schema.empty_table().from_pylist([{"id": 1, "v": "a"}], target.schema)
+    add = write_data_file(target.store, rows, target.columns_with_statistics)
+    batch = AppendedBatch(target, (add,), rows=1, records=1, newest_event_ms={})
+    proxy.lose, proxy.is_deaf_after_loss = 1, True
+    with pytest.raises(
+        UnknownOutcome, match=r"does not say whether .*1\.json was written; start the run again"
+    ):
+        apply_appended(appends, batch, at(0))
+    proxy.is_deaf_after_loss = False
+    assert content(table) == {(1, "a")}
+    assert apply_appended(appends, batch, at(0)).merged.skipped  # type: ignore[union-attr]
+
+
+def test_delta_creates_a_table_that_the_driver_may_not_write(
+    counted_requests: tuple[Table, LossyProxy], unique: Callable[[str], str]
+) -> None:
+    table, proxy = counted_requests
+    proxy.refuses = "object_store"
+    made = create_table(table.spark, DeltaTarget(path=f"s3a://{BUCKET}/{unique('t')}"), FIELDS, pipeline="p")
+    assert content(made) == set()
 
 
 def test_a_table_in_its_place_is_noticed(table: Table, merge: Merge) -> None:
