@@ -17,7 +17,6 @@ from bridge.arrow_formats.json import JsonArrowDecoder, unread_field
 from bridge.definition import FormatSpec
 from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.change_documents import DEBEZIUM, OGG, Operations, before_image_type
-from bridge.format_rules.json_options import Numbers
 from bridge.schema import RowField, RowType, ScalarType
 
 __all__ = ["BeforeAfterArrowDecoder", "debezium", "ogg"]
@@ -51,9 +50,8 @@ def _decoder(
         (RowField("before", before), RowField("after", row), RowField(words.field, ScalarType("STRING")))
     )
     document = RowType((RowField(wrapper, event),)) if wrapper else event
-    documents = JsonArrowDecoder(
-        document, CdcOptions.of(spec.name, spec.options).json.iso_8601, numbers=Numbers.TREES
-    )
+    options = CdcOptions.of(spec.name, spec.options).json
+    documents = JsonArrowDecoder(document, options.iso_8601, options.numbers)
     return BeforeAfterArrowDecoder(documents, row, before, words, bool(wrapper), has_unavailable)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from bridge.delta.deletion_vectors.commit import append_info, write_commit
 from bridge.delta.deletion_vectors.data_files import arrow_schema
+from bridge.delta.deletion_vectors.statistics import columns_with_statistics
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
 from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
 from bridge.delta.ingest_progress import IngestProgress, app_id
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["AppendTarget", "FileAppends"]
-
-_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,8 @@ class FileAppends:
         schema = arrow_schema(metadata)
         if not set(self._table.columns) <= set(schema.names):
             raise UnsupportedByEngine("the columns of the table have changed meanwhile")
-        given = int(metadata["configuration"].get(_INDEXED_COLUMNS, 32))
-        return AppendTarget(store, schema, len(schema) if given < 0 else given, description)
+        columns = columns_with_statistics(metadata["configuration"], len(schema))
+        return AppendTarget(store, schema, columns, description)
 
     def commit(
         self, target: AppendTarget, adds: Sequence[Action], *, rows: int, progress: IngestProgress

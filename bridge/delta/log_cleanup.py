@@ -9,7 +9,6 @@ log. So both come more rarely as a table grows old: what they cost a batch does 
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +18,7 @@ from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
 from bridge.delta.table_store import opened_store
+from bridge.lake.snapshot import last_checkpoint
 from bridge.lake.store import Store
 from bridge.log_layout import LOG_FOLDER, checksum_version, commit_path, version_of
 
@@ -123,17 +123,8 @@ def _is_due(properties: Mapping[str, str | None], version: int, store: Store) ->
         return False
     if given:
         return True
-    last, actions = _last_checkpoint(store)
+    last, actions = last_checkpoint(store)
     return not last <= version < last + actions // _ACTIONS_A_COMMIT
-
-
-def _last_checkpoint(store: Store) -> tuple[int, int]:
-    """The version of the last checkpoint, and how many actions it has; zeros where nobody says."""
-    try:
-        found = json.loads(store.read(f"{LOG_FOLDER}/_last_checkpoint"))
-        return int(found["version"]), int(found["size"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return 0, 0
 
 
 def _needs_expired(store: Store, version: int, newest: int, expired: float) -> bool:

@@ -33,6 +33,7 @@ from bridge.delta.deletion_vectors.effects import Effects, decide_effects
 from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
 from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
 from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
+from bridge.delta.deletion_vectors.statistics import columns_with_statistics
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
 from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
 from bridge.delta.ingest_progress import IngestProgress, app_id
@@ -55,7 +56,6 @@ __all__ = ["DeletionVectorsEngine"]
 
 _VECTORS = "deletionVectors"
 _KEY_TWICE = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
-_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _MIN_ROWS_A_CHANGE = 10
 """With fewer rows than these for each change, a copy of the files costs less than marks and later rewrites."""
 
@@ -216,8 +216,7 @@ class DeletionVectorsEngine:
             fresh.append(_kept_rows(file, effects))
         marked = {name: at for name, at in effects.marked.items() if name not in rewritten}
         rows = pa.concat_tables(fresh)
-        given = int(properties.get(_INDEXED_COLUMNS, 32))
-        columns = len(schema) if given < 0 else given
+        columns = columns_with_statistics(properties, len(schema))
 
         def new_rows() -> list[Action]:
             return [{"add": write_data_file(store, rows, columns)}] if rows.num_rows else []

@@ -39,7 +39,7 @@ from bridge.delta.merge_semantics import (
 from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
-from bridge.delta.table_store import store_for_writing
+from bridge.delta.table_store import opened_store
 from bridge.delta.txn_settings import committed_version
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
@@ -188,14 +188,14 @@ def commit_merge(
             [], "append", target.schema(), commit_properties=commit, post_commithook_properties=hooks
         )
         result = MergeResult(committed_version(table, progress))
-    _sync(table, result.version)
+    _sync(target, result.version)
     after_commit(target, table, result.version)
     return result
 
 
-def _sync(table: Table, version: int) -> None:
+def _sync(target: DeltaTable, version: int) -> None:
     """Put a commit and its files on a local disk, as delta-rs does not: no later loss of power takes the batch back."""
-    store = store_for_writing(table.spark, table.location)
+    store = opened_store(target)
     commit = Snapshot(store).read_commit(version) if isinstance(store, LocalStore) else None
     if isinstance(store, LocalStore) and commit is not None:
         added = (action[name]["path"] for action in commit for name in ("add", "cdc") if name in action)

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
+from bridge.delta.deletion_vectors.commit import write_commit
 from bridge.delta.log_description import log_store
 from bridge.lake.unsupported import UnknownOutcome, UnsupportedByEngine
-from bridge.log_layout import commit_path
 from bridge.version import own_version
 
 __all__ = ["create_by_commit"]
@@ -65,12 +65,8 @@ def create_by_commit(
     )
     if not is_known or store is None:
         return False
-    text = "".join(
-        json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n"
-        for action in _actions(fields, properties)
-    )
     try:
-        store.put_if_absent(commit_path(0), text.encode())
+        write_commit(store, 0, _actions(fields, properties))
     except (UnsupportedByEngine, UnknownOutcome):
         return False  # Delta finds the table, or reaches the store another way
     return True

@@ -233,13 +233,14 @@ def _to_timestamp(call: Call) -> exp.Expr:
     text = call.arguments[0]
     if len(call.arguments) == 1:
         return text_to_time(text, _TO_TIMESTAMP)
-    read = spark("CAST(TRY_TO_TIMESTAMP(@0, @1) AS TIMESTAMP_NTZ)", text, exp.Literal.string(_reading(call)))
-    read = cut(read, _TO_TIMESTAMP) if _has_micros(call.constant(1)) else read
+    pattern = _reading(call)
+    read = spark("CAST(TRY_TO_TIMESTAMP(@0, @1) AS TIMESTAMP_NTZ)", text, exp.Literal.string(pattern))
+    read = cut(read, _TO_TIMESTAMP) if _has_micros(pattern) else read
     # Whatever the format is, Flink reads a text that Java's Timestamp.valueOf takes.
     other = text_to_time(spark("TRIM(@0)", text), _TO_TIMESTAMP, any_day=False)
     made = spark(r"COALESCE(@0, IF(@1 RLIKE '^ *[0-9]{4}-', @2, NULL))", read, text, other)
     # Spark also reads a year before the first one.
-    return spark("IF(STARTSWITH(@0, '-'), NULL, @1)", text, made) if _reading(call).startswith("y") else made
+    return spark("IF(STARTSWITH(@0, '-'), NULL, @1)", text, made) if pattern.startswith("y") else made
 
 
 def _to_timestamp_ltz(call: Call) -> exp.Expr:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Callable
+from functools import cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,10 +29,6 @@ __all__ = [
     "struct",
     "with_sql_column",
 ]
-
-
-_DIGITS = [chr(c) for c in range(0x80, 0x10000) if unicodedata.category(chr(c)) == "Nd"]
-_ASCII = "".join(str(unicodedata.decimal(digit)) for digit in _DIGITS)
 
 
 def literal(text: str) -> str:
@@ -61,8 +58,16 @@ def first(array: str) -> str:
 
 def ascii_digits(text: str) -> str:
     """Return `text`, cheap to repeat, with the digits of all scripts as 0 to 9: Java's parsers read these, too."""
-    translated = f"translate({text}, {literal(''.join(_DIGITS))}, '{_ASCII}')"
+    digits, ascii = _digits()
+    translated = f"translate({text}, {literal(digits)}, '{ascii}')"
     return f"IF(octet_length({text}) = length({text}), {text}, {translated})"
+
+
+@cache
+def _digits() -> tuple[str, str]:
+    """The digits beyond ASCII that are one char of Java, and those of ASCII in the same order."""
+    digits = [chr(c) for c in range(0x80, 0x10000) if unicodedata.category(chr(c)) == "Nd"]
+    return "".join(digits), "".join(str(unicodedata.decimal(digit)) for digit in digits)
 
 
 class Names:

@@ -22,7 +22,7 @@ from bridge.lake.store import Store
 from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 
-__all__ = ["Action", "Snapshot", "followed", "live_rows", "open_snapshot", "stats_of"]
+__all__ = ["Action", "Snapshot", "followed", "last_checkpoint", "live_rows", "open_snapshot", "stats_of"]
 
 Action = dict[str, Any]
 """An action of the protocol as it stands in a commit, without its name."""
@@ -123,8 +123,8 @@ def open_snapshot(
     Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, for one of which
     commits are missing, and where the table, or the checkpoint to begin with, has more than `most` files.
     """
-    hint = _last_checkpoint(store) if at is None else ""
-    names = [name for name in store.names(LOG_FOLDER, after=hint) if version_of(name) is not None]
+    first = last_checkpoint(store)[0] if at is None else 0
+    names = [name for name in store.names(LOG_FOLDER, after=f"{first:020}") if version_of(name) is not None]
     checkpoints = [name for name in names if ".checkpoint." in name]
     if any(not name.endswith(_CHECKPOINT) or len(name) != 20 + len(_CHECKPOINT) for name in checkpoints):
         raise UnsupportedByEngine("the log has checkpoints of a form that only Spark reads")
@@ -216,13 +216,13 @@ def live_rows(add: Mapping[str, Any]) -> int | None:
     return None if count is None else int(count) - int(marked)
 
 
-def _last_checkpoint(store: Store) -> str:
-    """A name just before those of the newest checkpoint; empty where nobody says which it is."""
+def last_checkpoint(store: Store) -> tuple[int, int]:
+    """The version of the last checkpoint, and how many actions it has; zeros where nobody says."""
     try:
         found = json.loads(store.read(f"{LOG_FOLDER}/_last_checkpoint"))
-        return f"{int(found['version']):020}"
-    except (FileNotFoundError, ValueError, LookupError, TypeError):
-        return ""
+        return int(found["version"]), int(found["size"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0, 0
 
 
 def _checkpoint(store: Store, path: str, columns: Sequence[str], most: int | None) -> Iterator[Action]:

@@ -1,1 +1,1 @@
-"""What the engine `deletion-vectors` is made of: the log, the vectors and the data files of a table on a local disk."""
+"""What the engine `deletion-vectors` is made of: the log, the vectors and the data files of a table."""

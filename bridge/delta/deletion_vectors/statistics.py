@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EXACT_DIGITS", "file_statistics"]
+__all__ = ["EXACT_DIGITS", "columns_with_statistics", "file_statistics"]
 
 EXACT_DIGITS = 15
 """The most digits of a decimal number that survive a conversion to double and back."""
@@ -22,6 +23,12 @@ EXACT_DIGITS = 15
 _CHARACTERS = 32
 _LAST = "\U0010ffff"
 _MILLIS = 1000
+
+
+def columns_with_statistics(properties: Mapping[str, str], columns: int) -> int:
+    """Return of how many of its first `columns` columns a table with these properties has statistics."""
+    given = int(properties.get("delta.dataSkippingNumIndexedCols", 32))
+    return columns if given < 0 else given
 
 
 def file_statistics(rows: pa.Table, columns: int) -> str:

@@ -1,8 +1,8 @@
 """Groups of few added rows, merged with the result in the driver: what `added_groups` does, without a Spark job.
 
 For an aggregate of plain columns (`sql.plain_aggregates`), where the rows that it needs are in data files that the log
-of a local disk names, and their types are those that Arrow compares and sums as Spark does. A sum of a DECIMAL that
-might overflow is left to Spark, which raises the error. See docs/adr/047-few-rows-are-aggregated-in-the-driver.md.
+names, and their types are those that Arrow compares and sums as Spark does. A sum of a DECIMAL that might overflow is
+left to Spark, which raises the error. See docs/adr/047-few-rows-are-aggregated-in-the-driver.md.
 """
 
 from __future__ import annotations
