@@ -27,7 +27,8 @@ def with_computed_columns(
 
     `adds` is true for changes that add a row: computed columns are evaluated for them. An expression that fails for
     its row makes a change bad, and so does a null in a column declared NOT NULL, unless `unavailable`, an array of
-    names, contains it. Other good changes have values in `retraction_columns` only; bad ones have none.
+    names, contains it. Other good changes have values in `retraction_columns` only; bad ones have their key where it
+    is known.
     """
     bad = col(BAD)
     for column in topic.schema.computed:
@@ -44,7 +45,10 @@ def with_computed_columns(
             bad = F.coalesce(bad, F.when(lacks, missing))
     good = col(BAD).isNull()
     columns = [
-        F.when(good & (adds | F.lit(name in retraction_columns)), col(name)).alias(name)
+        F.when(
+            (good | F.lit(name in topic.schema.primary_key)) & (adds | F.lit(name in retraction_columns)),
+            col(name),
+        ).alias(name)
         for name in topic.schema.names
     ]
     return changes.withColumn(BAD, bad).select(

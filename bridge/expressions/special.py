@@ -112,7 +112,7 @@ def _case(node: exp.Case, type_of: TypeOf) -> DataType | None:
 
 def _branch(node: exp.If, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
     """IF, or WHEN … THEN of a CASE. A simple CASE compares its operand with the values of WHEN."""
-    if not isinstance(node.parent, exp.Case):
+    if not isinstance(node.parent, exp.Case) or node.arg_key != "ifs":
         if node.args.get("false") is None:
             raise Refusal("IF takes a condition and two values")
         node.set("this", _boolean(node.this, type_of))

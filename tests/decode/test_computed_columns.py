@@ -54,8 +54,8 @@ def test_a_record_of_an_upsert_topic(spark: SparkSession) -> None:
     assert _shown(decode_values(decode_keys(records, topic), topic)) == [
         ("+U", None, 1, 2, 7),
         ("+U", None, 2, 5, None),
-        (None, _QUOTIENT, None, None, None),
-        (None, _TEXT, None, None, None),
+        (None, _QUOTIENT, 3, None, None),
+        (None, _TEXT, 4, None, None),
         ("-D", None, 5, None, None),
     ]
 

@@ -142,7 +142,7 @@ def test_only_the_last_value_of_a_key_is_read_and_nothing_bad_is_lost(spark: Spa
         ),
         (4, None, None, None, "key: field 'id' cannot be read as INT"),
         (5, None, None, None, "key: the document must hold exactly one row"),
-        (6, None, None, None, "value: empty document"),
+        (6, 4, None, None, "value: empty document"),
     ]
 
 
@@ -151,7 +151,7 @@ def test_not_null_is_checked_for_upserts_and_not_for_deletes(spark: SparkSession
     records = _records(spark, (b'{"id":1}', b'{"id":1,"v":"a"}'), (b'{"id":2}', None))
     bad, gone = _in_order(_every(records, topic))
     assert bad[BAD] == "column 'must' is NOT NULL, and the record has no value for it"
-    assert (bad["id"], bad["v"], bad[KIND]) == (None, None, None)
+    assert (bad["id"], bad["v"], bad[KIND]) == (1, None, None)
     assert (gone["id"], gone[KIND], gone[BAD]) == (2, "-D", None)
 
 

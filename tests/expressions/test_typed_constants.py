@@ -198,6 +198,8 @@ def test_an_odd_constant_is_accepted_or_refused_and_spark_takes_what_is_accepted
             "CASE ARRAY[1] WHEN x THEN 1 END",
             "the operand of this CASE and a value of WHEN cannot be compared",
         ),
+        ("CASE x WHEN 1 THEN 1 ELSE IF(x, 1, 2) END", "a condition is BOOLEAN, and this is INT"),
+        ("CASE x WHEN 1 THEN 1 ELSE IF(x = 1, 1) END", "IF takes a condition and two values"),
     ],
 )
 def test_refused(expression: str, message: str) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from bridge import compact
@@ -40,7 +40,7 @@ class BatchStats:
     """Changes with unavailable values."""
     two_partitions: int
     first_bad: str | None = None
-    """Partition, offset and reason of the first bad change; None if there is none."""
+    """Partition, offset, key where it is known, and reason of the first bad change; None if there is none."""
     newest_event_ms: dict[TopicPartition, int] = field(default_factory=dict)
     diverted: int = 0
     gate_values: Sequence[int] | None = None
@@ -67,7 +67,9 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
         F.count_if(col(BAD) == NEEDS_FULL_DECODE).alias("needs_full_decode"),
         F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
         F.count_if(col(BAD).isNull() & (col(KIND) == DROPPED)).alias("dropped"),
-        F.min(F.when(bad, F.struct(place.alias("place"), col(BAD).alias("reason")))).alias("first_bad"),
+        F.min(F.when(bad, F.struct(place.alias("place"), _row(definition), col(BAD).alias("reason")))).alias(
+            "first_bad"
+        ),
         unavailable.alias("unavailable"),
         two_partitions.alias("two_partitions"),
         F.count_if(diverted).alias("diverted"),
@@ -78,9 +80,25 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
     first_bad = counts.pop("first_bad")
     if first_bad is not None:
         coordinates = "{topic}-{partition} at offset {offset}".format(**first_bad["place"].asDict())
-        first_bad = f"{coordinates}: {first_bad['reason']}"
+        first_bad = f"{coordinates}{first_bad['row']}: {first_bad['reason']}"
     newest_event_ms = _newest_event_times(definition.topic.schema, changes)
     return BatchStats(**counts, first_bad=first_bad, newest_event_ms=newest_event_ms)
+
+
+def _row(definition: Definition) -> Column:
+    """ ", row (id: 5)", empty for a change whose key is not known: it could not be decoded, or its table has no key."""
+    key = definition.topic.schema.primary_key
+    if not key:
+        return F.lit("").alias("row")
+    named = [
+        F.concat(F.lit(f"{name}: "), F.coalesce(col(name).cast("string"), F.lit("NULL"))) for name in key
+    ]
+    is_known = F.coalesce(*(col(name).cast("string") for name in key)).isNotNull()
+    return (
+        F.when(is_known, F.concat(F.lit(", row ("), F.concat_ws(", ", *named), F.lit(")")))
+        .otherwise("")
+        .alias("row")
+    )
 
 
 def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPartition, int]:

@@ -70,7 +70,7 @@ def test_after_two_such_batches_spark_reads_on(make: Make, reader: str, last: st
 def test_a_bad_record_stops_the_run_as_on_sparks_path(make: Make) -> None:
     world = make(partitions=1)
     world.send([upsert(1, "a"), (key(2), "no json"), upsert(3, "c")])
-    with pytest.raises(BadRecordError, match=rf"{world.topic}-0 at offset 1: value: "):
+    with pytest.raises(BadRecordError, match=rf"{world.topic}-0 at offset 1, row \(id: 2\): value: "):
         ingest(world.spark, world.definition())
     assert world.rows() == []
 

@@ -119,9 +119,9 @@ def test_spaces_in_a_key_document_do_not_make_another_key(make: Make) -> None:
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        ((key(1), '{"id":1,"name"'), r"topic-.*-0 at offset 1: "),
-        pytest.param((key(1), ""), r"topic-.*-0 at offset 1: ", marks=pytest.mark.slow),
-        ((key(1), '{"id":1,"amount":123456789012.00}'), r"topic-.*-0 at offset 1: .*amount"),
+        ((key(1), '{"id":1,"name"'), r"topic-.*-0 at offset 1, row \(id: 1\): "),
+        pytest.param((key(1), ""), r"topic-.*-0 at offset 1, row \(id: 1\): ", marks=pytest.mark.slow),
+        ((key(1), '{"id":1,"amount":123456789012.00}'), r"topic-.*-0 at offset 1, row \(id: 1\): .*amount"),
         pytest.param(("not json", value(1, "x")), r"topic-.*-0 at offset 1: .*key", marks=pytest.mark.slow),
         ((None, value(1, "x")), r"topic-.*-0 at offset 1: null key"),
         pytest.param((None, None), r"topic-.*-0 at offset 1: null key", marks=pytest.mark.slow),

@@ -62,7 +62,8 @@ def test_null_in_a_column_that_is_not_null_is_a_bad_record(make: Make, reader: s
     world = make(sections=f"ingest: {{reader: {reader}}}\n", **(APPENDS if appends else {}))
     constrain(world, not_null=True)
     world.send([upsert(1, "a"), upsert(2, None), *([] if appends else [tombstone(3)])])
-    with pytest.raises(BadRecordError, match=f"{world.topic}-0 at offset 1: {NOT_NULL}") as stopped:
+    row = "" if appends else re.escape(", row (id: 2)")
+    with pytest.raises(BadRecordError, match=f"{world.topic}-0 at offset 1{row}: {NOT_NULL}") as stopped:
         ingest(world.spark, world.definition())
     assert "bad-records: quarantine" in str(stopped.value)
     assert world.rows() == []
@@ -152,7 +153,8 @@ def test_a_check_that_is_added_during_a_run_names_the_record(make: Make) -> None
     def add(report: BatchReport) -> None:
         constrain(world, check=True)
 
-    with pytest.raises(BadRecordError, match=f"{world.topic}-0 at offset 1: {CHECK}") as stopped:
+    place = rf"{world.topic}-0 at offset 1, row \(id: 2\)"
+    with pytest.raises(BadRecordError, match=f"{place}: {CHECK}") as stopped:
         ingest(world.spark, world.definition(run={"max-offsets-per-batch": 1}), listener=add)
     assert "secret" not in str(stopped.value)
     assert world.rows() == [(1, "a", ONE)]

@@ -50,7 +50,7 @@ def test_an_empty_text_in_a_partition_column_is_a_bad_record(world: World) -> No
     with pytest.raises(BadRecordError) as caught:
         ingest(spark, world.definition())
     assert str(caught.value).startswith(
-        f"{world.topic}-0 at offset 3: {REASON}. Nothing of this batch was written."
+        f"{world.topic}-0 at offset 3, row (id: 1, name: ): {REASON}. Nothing of this batch was written."
     )
     world.sections = ASIDE
     definition = world.definition()

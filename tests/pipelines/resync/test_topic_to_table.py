@@ -157,7 +157,7 @@ def test_bad_records_are_treated_as_in_an_ingest(make: Make) -> None:
     sql(world, "UPDATE {table} SET name = 'wrong'")
     world.send([(key(1), "{")])
     before = world.rows()
-    with pytest.raises(BadRecordError, match=rf"{world.topic}-\d at offset \d: value: "):
+    with pytest.raises(BadRecordError, match=rf"{world.topic}-\d at offset \d, row \(id: 1\): value: "):
         resync(world.spark, world.definition())
     assert world.rows() == before
     world.sections = "ingest: {bad-records: quarantine, quarantine: {path: aside}}\n"
