@@ -157,7 +157,7 @@ def fed(table: Table, version: int) -> tuple[set[Own], set[Own]]:
 @pytest.mark.parametrize(
     ("properties", "examples"),
     [
-        pytest.param({}, 2, id="deletion vectors"),
+        pytest.param({}, 1, id="deletion vectors"),
         pytest.param(NO_VECTORS, 2, id="rewritten files", marks=pytest.mark.slow),
         pytest.param({}, 12, id="many", marks=pytest.mark.slow),
     ],
