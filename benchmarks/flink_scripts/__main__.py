@@ -23,6 +23,7 @@ from benchmarks import flink, performance
 from benchmarks.flink_scripts.cases import load_cases
 from benchmarks.flink_scripts.data import drawn
 from benchmarks.flink_scripts.grammar import drawn_cases
+from benchmarks.flink_scripts.manuals import manual_cases
 from benchmarks.flink_scripts.page import Drawn, rendered, summary
 from benchmarks.flink_scripts.systems import compared
 from bridge.embedded.broker import Broker
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.flink_scripts", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--only", type=_names, default=(), help="families: the names of the *.yaml files")
+    parser.add_argument(
+        "--only", type=_names, default=(), help="families: the names of the *.yaml files, and manuals"
+    )
     parser.add_argument("--scripts", type=_names, default=(), help="names of scripts")
     parser.add_argument("--seed", type=_seeds, default=(), help="draw data, and new scripts, from this seed")
     parser.add_argument("--drawn", type=int, default=20, help="scripts for each seed; default: %(default)s")
@@ -53,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from bridge.session import build_session
 
-    cases = [c for c in load_cases(chosen.only) if not chosen.scripts or c.name in chosen.scripts]
+    every = [*load_cases(), *manual_cases()]
+    cases = [c for c in every if not chosen.only or c.family in chosen.only]
+    cases = [c for c in cases if not chosen.scripts or c.name in chosen.scripts]
     folder = Path(tempfile.mkdtemp(prefix="flink-scripts-"))
     spark = build_session("flink-scripts")
     try:
