@@ -108,8 +108,8 @@ def _kafka(texts: list[str]) -> Iterator[Case]:
     ):
         table = sink.split()[2]
         differs = "Flink refuses `value` as a name unless it is quoted" if sink is once else ""
-        insert = _printed(name, sink, f"INSERT INTO {table} SELECT {columns} FROM visits")
-        yield Case(name, "manuals", (insert,), differs=differs)
+        filled = _printed(name, sink, f"INSERT INTO {table} SELECT {columns} FROM visits")
+        yield Case(name, "manuals", (filled,), differs=differs)
 
 
 def _apache(texts: list[str]) -> Iterator[Case]:
