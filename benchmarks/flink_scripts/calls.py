@@ -69,6 +69,8 @@ def _called(draw: random.Random, signature: Signature, columns: Sequence[tuple[s
     arguments = [next(literals) if kind == "literal" else _argument(draw, kind, columns) for kind in kinds]
     if signature.name == "MOD":
         arguments[1] = "7"
+    if signature.name == "ATAN2":
+        arguments[1] = arguments[0]  # Flink takes no DECIMAL beside another type
     return f"{signature.name}({', '.join(arguments)})"
 
 

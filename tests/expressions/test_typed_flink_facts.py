@@ -70,3 +70,9 @@ def test_a_regular_expression_that_java_does_not_take_is_refused() -> None:
     assert message.startswith(
         "computed column `c`: '(' is no regular expression: missing ), unterminated subpattern"
     )
+
+
+def test_a_replacement_that_may_be_null_joins_an_array_that_is_not(spark: SparkSession) -> None:
+    root = translated("ARRAY_JOIN(ARRAY['n'], ',', t)", columns_of("t STRING"))
+    table = spark.createDataFrame([("x",), (None,)], "t STRING")
+    assert [value for (value,) in table.selectExpr(spark_text(root)).collect()] == ["n", None]
