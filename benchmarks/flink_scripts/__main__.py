@@ -23,8 +23,9 @@ from benchmarks import flink, performance
 from benchmarks.flink_scripts.cases import load_cases
 from benchmarks.flink_scripts.data import drawn
 from benchmarks.flink_scripts.grammar import drawn_cases
+from benchmarks.flink_scripts.manuals import manual_cases
 from benchmarks.flink_scripts.page import Drawn, rendered, summary
-from benchmarks.flink_scripts.systems import compared
+from benchmarks.flink_scripts.systems import Outcome, Say, compared
 from bridge.embedded.broker import Broker
 
 __all__ = ["main"]
@@ -35,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.flink_scripts", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--only", type=_names, default=(), help="families: the names of the *.yaml files")
+    parser.add_argument(
+        "--only", type=_names, default=(), help="families: the names of the *.yaml files, and manuals"
+    )
     parser.add_argument("--scripts", type=_names, default=(), help="names of scripts")
     parser.add_argument("--seed", type=_seeds, default=(), help="draw data, and new scripts, from this seed")
     parser.add_argument("--drawn", type=int, default=20, help="scripts for each seed; default: %(default)s")
@@ -53,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from bridge.session import build_session
 
-    cases = [c for c in load_cases(chosen.only) if not chosen.scripts or c.name in chosen.scripts]
+    every = [*load_cases(), *manual_cases()]
+    cases = [c for c in every if not chosen.only or c.family in chosen.only]
+    cases = [c for c in cases if not chosen.scripts or c.name in chosen.scripts]
     folder = Path(tempfile.mkdtemp(prefix="flink-scripts-"))
     spark = build_session("flink-scripts")
     try:
@@ -62,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             place.mkdir()
             topics = drawn(0, nexmark=chosen.events)
             outcomes = compared(peer, spark, broker, place, cases, topics, say) if cases else []
+            _tell(outcomes, say)
             found = []
             for seed in chosen.seed:
                 place = folder / f"seed-{seed}"
@@ -69,15 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 topics = drawn(seed, nexmark=2)
                 made = drawn_cases(seed, chosen.drawn)
                 found.append(Drawn(seed, compared(peer, spark, broker, place, made, topics, say)))
+                _tell(found[-1].outcomes, say)
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
     everything = [*outcomes, *(outcome for one in found for outcome in one.outcomes)]
-    for outcome in everything:
-        if outcome.verdict != "equal":
-            say(f"{outcome.case.name}: {outcome.verdict} {outcome.detail}")
-            if not outcome.is_expected:
-                say("  " + "; ".join(insert.statement for insert in outcome.case.inserts))
     say(summary(everything))
     if chosen.report:
         date, commit = datetime.date.today().isoformat(), performance.commit()
@@ -86,6 +88,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = rendered(outcomes, found, command=command, events=chosen.events, commit=commit, date=date)
         chosen.report.write_text(text, encoding="utf-8")
     return 0 if all(outcome.is_expected for outcome in everything) else 1
+
+
+def _tell(outcomes: Sequence[Outcome], say: Say) -> None:
+    """Say at once what is not equal, as another seed takes minutes."""
+    for outcome in outcomes:
+        if outcome.verdict != "equal":
+            say(f"{outcome.case.name}: {outcome.verdict} {outcome.detail}")
+            if not outcome.is_expected:
+                say("  " + "; ".join([*outcome.case.views, *outcome.case.statements]))
 
 
 def _names(given: str) -> tuple[str, ...]:

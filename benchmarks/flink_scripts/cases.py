@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from benchmarks.flink_scripts.sources import NEXMARK_VIEWS, SOURCES, options
+from benchmarks.flink_scripts.sources import NEXMARK_VIEWS, SOURCES, Printed, Source, options, placed
 
 __all__ = ["Case", "Insert", "bridge_script", "flink_statements", "load_cases", "sink_topic"]
 
@@ -32,8 +32,14 @@ class Insert:
     format: str = "json"
     connector: str = ""
     """One that is no topic, for a query that is refused for it."""
+    printed: str = ""
+    """The CREATE TABLE of a manual."""
+    script: str = ""
+    """The name of its script, where other scripts have a sink of this name."""
 
     def ddl(self, topic: str, bootstrap: str) -> str:
+        if self.printed:
+            return placed(self.printed, topic, bootstrap, {})
         key = f", PRIMARY KEY ({self.key}) NOT ENFORCED" if self.key else ""
         if self.connector:
             return f"CREATE TABLE {self.sink} ({self.columns}) WITH ('connector' = '{self.connector}')"
@@ -49,6 +55,11 @@ class Insert:
     def statement(self) -> str:
         return f"INSERT INTO {self.sink} {self.targets} {self.query}"
 
+    @property
+    def is_by_key(self) -> bool:
+        """Whether the last record of a key is its row."""
+        return bool(self.key) and self.format != "debezium-json"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -58,49 +69,60 @@ class Case:
     family: str
     inserts: tuple[Insert, ...]
     views: tuple[str, ...] = ()
+    printed: tuple[Printed, ...] = ()
+    is_set: bool = False
+    """Whether its INSERTs are one STATEMENT SET."""
     settings: Mapping[str, str] = field(default_factory=dict)
     differs: str = ""
-    """Why its result is another one than Flink's, where that is known."""
+    """Why its result is another one than Flink's, or why Flink refuses it, where that is known."""
     refused: str = ""
     """Why it is refused, where that is known."""
 
     @property
-    def tables(self) -> list[str]:
-        """The sources and the views of Nexmark that the text names."""
+    def sources(self) -> dict[str, Source | Printed]:
+        """The tables that the text names, or that its views of Nexmark need."""
+        named = [*self._words.intersection(SOURCES), *(["nexmark"] if self.nexmark_views else [])]
+        return {name: SOURCES[name] for name in SOURCES if name in named} | {t.name: t for t in self.printed}
+
+    @property
+    def nexmark_views(self) -> list[str]:
+        return [n for n in NEXMARK_VIEWS if n in self._words and self.family == "nexmark"]
+
+    @property
+    def statements(self) -> list[str]:
+        """What inserts."""
+        every = [insert.statement for insert in self.inserts]
+        return [f"EXECUTE STATEMENT SET BEGIN {'; '.join(every)}; END"] if self.is_set else every
+
+    @property
+    def _words(self) -> set[str]:
         text = " ".join([*self.views, *(insert.query for insert in self.inserts)])
-        words = set(re.findall(r"\w+", text))
-        named = [name for name in NEXMARK_VIEWS if name in words and self.family == "nexmark"]
-        return [*(n for n in SOURCES if n in words or (n == "nexmark" and named)), *named]
+        return set(re.findall(r"\w+", text))
 
 
-def load_cases(names: Iterable[str] = ()) -> list[Case]:
-    """All cases, or those of these families, in the order of their files."""
-    wanted = set(names)
-    files = sorted(_FOLDER.glob("*.yaml"))
+def load_cases() -> list[Case]:
+    """All cases in the order of their files."""
     return [
         _case(name, file.stem, written)
-        for file in files
-        if not wanted or file.stem in wanted
+        for file in sorted(_FOLDER.glob("*.yaml"))
         for name, written in yaml.safe_load(file.read_text()).items()
     ]
 
 
-def sink_topic(prefix: str, sink: str) -> str:
+def sink_topic(prefix: str, insert: Insert) -> str:
     """The topic of a sink for one system."""
-    return f"{prefix}-{sink}"
+    return "-".join([prefix, *([insert.script] if insert.script else []), insert.sink])
 
 
 def flink_statements(case: Case, prefix: str, bootstrap: str, sources: Mapping[str, str]) -> list[str]:
-    """The statements for Flink; `sources` are the topics of the tables by their names."""
+    """The statements for Flink; `sources` are the topics by their names among the data."""
     statements = [f"SCRIPT {case.name}", *(f"SET '{k}' = '{v}'" for k, v in case.settings.items())]
-    for name in case.tables:
-        if name in SOURCES:
-            more = _BOUNDED | (_EACH_EVENT if SOURCES[name].has_watermark else {})
-            statements.append(SOURCES[name].ddl(sources[name], bootstrap, more))
-        else:
-            statements.append(NEXMARK_VIEWS[name])
-    statements += [*case.views, *(i.ddl(sink_topic(prefix, i.sink), bootstrap) for i in case.inserts)]
-    return [*statements, *(insert.statement for insert in case.inserts)]
+    for table in case.sources.values():
+        more = _BOUNDED | (_EACH_EVENT if table.has_watermark else {})
+        statements.append(table.ddl(sources[table.topic], bootstrap, more))
+    statements += [NEXMARK_VIEWS[name] for name in case.nexmark_views]
+    statements += [*case.views, *(i.ddl(sink_topic(prefix, i), bootstrap) for i in case.inserts)]
+    return [*statements, *case.statements]
 
 
 def bridge_script(
@@ -118,14 +140,14 @@ def bridge_script(
     for case in cases:
         settings |= case.settings
     lines = [f"SET '{key}' = '{value}'" for key, value in settings.items()]
-    for name in dict.fromkeys(name for case in cases for name in case.tables):
-        if name in SOURCES:
-            lines.append(SOURCES[name].ddl(sources[name], bootstrap, _BOUNDED if is_last else {}))
-    lines += [NEXMARK_VIEWS[n] for n in NEXMARK_VIEWS if any(n in case.tables for case in cases)]
+    tables = {name: table for case in cases for name, table in case.sources.items()}
+    for table in tables.values():
+        lines.append(table.ddl(sources[table.topic], bootstrap, _BOUNDED if is_last else {}))
+    lines += [NEXMARK_VIEWS[n] for n in NEXMARK_VIEWS if any(n in case.nexmark_views for case in cases)]
     lines += [view for case in cases for view in case.views]
-    inserts = [insert for case in cases for insert in case.inserts]
-    lines += [insert.ddl(sink_topic(prefix, insert.sink), bootstrap) for insert in inserts]
-    return ";\n".join([*lines, *(insert.statement for insert in inserts)]) + ";\n"
+    sinks = [insert for case in cases for insert in case.inserts]
+    lines += [insert.ddl(sink_topic(prefix, insert), bootstrap) for insert in sinks]
+    return ";\n".join([*lines, *(text for case in cases for text in case.statements)]) + ";\n"
 
 
 def _case(name: str, family: str, written: Mapping[str, Any]) -> Case:
@@ -134,9 +156,10 @@ def _case(name: str, family: str, written: Mapping[str, Any]) -> Case:
         family,
         tuple(_inserts(name, written)),
         tuple(written.get("views", ())),
-        written.get("settings", {}),
-        written.get("differs", ""),
-        written.get("refused", ""),
+        is_set=written.get("is_set", False),
+        settings=written.get("settings", {}),
+        differs=written.get("differs", ""),
+        refused=written.get("refused", ""),
     )
 
 

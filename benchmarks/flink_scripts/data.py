@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from benchmarks.flink_scripts.manual_data import manual_topics
 from benchmarks.flink_scripts.nexmark_data import events
 from benchmarks.topics import producer
 from bridge.embedded.broker import Broker
@@ -20,13 +21,14 @@ from bridge.embedded.broker import Broker
 __all__ = ["Record", "Topics", "drawn"]
 
 Record = tuple[Any, Any]
-"""Key and value of a record as JSON documents; None is none."""
+"""Key and value of a record as bytes or as JSON documents; None is none."""
 
 _BEGIN = datetime(2026, 11, 25, 10)
 _REGIONS = ("north", "south", "west", "", None)
 _STATES = ("new", "paid", "sent", None)
-_PARTITIONS = {"users": 2, "orders": 2}
-"""Rows of one partition have an order, which ties need; users and orders have one by key only."""
+_LANES = 3
+_PARTITIONS = {"users": 2, "orders": 2, "hits": _LANES}
+"""Rows of one partition have an order, which ties need; users and orders have one by key only, hits by lane."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Topics:
             if part == 0:
                 broker.create_topic(f"{prefix}-{name}", partitions=_PARTITIONS.get(name, 1))
             for key, value in records:
-                sender.produce(f"{prefix}-{name}", key=_bytes(key), value=_bytes(value))
+                place = {"partition": value["lane"]} if name == "hits" else {}
+                sender.produce(f"{prefix}-{name}", key=_bytes(key), value=_bytes(value), **place)
                 sender.poll(0)
             if sender.flush(120):
                 raise RuntimeError(f"topic {name}: not all records arrived")
@@ -59,7 +62,9 @@ def drawn(seed: int, rows: int = 400, nexmark: int = 2000) -> Topics:
         part["orders"] = list(tables.orders(rows))
         part["stock"] = list(tables.stock(rows // 2))
         part["visits"] = list(tables.visits(rows, with_late=number == 1))
-        part["clicks"] = list(tables.clicks(rows // 2))
+        part["clicks"] = list(tables.clicks(rows // 2, with_late=number == 1))
+        part["hits"] = list(tables.hits(rows // 2))
+        part.update(manual_topics(draw, rows // 4))
         part["nexmark"] = made[: nexmark // 2] if number == 0 else made[nexmark // 2 :]
     return Topics((parts[0], parts[1]))
 
@@ -72,6 +77,9 @@ class _Tables:
     stocked: dict[str, dict[str, Any]] = field(default_factory=dict)
     viewed: datetime = _BEGIN
     clicked: datetime = _BEGIN
+    hit: list[datetime] = field(
+        default_factory=lambda: [_BEGIN + timedelta(minutes=2 * lane) for lane in range(_LANES)]
+    )
 
     def users(self, count: int) -> Iterator[Record]:
         for _ in range(count):
@@ -140,15 +148,34 @@ class _Tables:
             "note": self.draw.choice(["a", "b ", "", None, "ünï"]),
         }
 
-    def clicks(self, count: int) -> Iterator[Record]:
+    def clicks(self, count: int, *, with_late: bool) -> Iterator[Record]:
+        if with_late:
+            for number in range(10):
+                yield None, self._click(_BEGIN + timedelta(seconds=number))
         for _ in range(count):
             self.clicked += timedelta(milliseconds=self.draw.choice([0, 600, 2000, 5000]))
+            yield None, self._click(self.clicked)
+
+    def _click(self, at: datetime) -> dict[str, Any]:
+        return {
+            "user_id": self.draw.choice([None, *range(70)]),
+            "page": self.draw.randrange(8),
+            "ts": _shown(at),
+            "target": self.draw.choice(["buy", "back", None]),
+        }
+
+    def hits(self, count: int) -> Iterator[Record]:
+        """Partitions of which one is minutes behind the others, so that their rows are not late for its watermark."""
+        for _ in range(count):
+            lane = self.draw.randrange(_LANES)
+            self.hit[lane] += timedelta(milliseconds=self.draw.choice([0, 700, 1500, 4000]))
+            at = self.hit[lane] - timedelta(milliseconds=self.draw.choice([0, 0, 900, 4900]))
             yield (
                 None,
                 {
+                    "lane": lane,
                     "user_id": self.draw.choice([None, *range(70)]),
-                    "page": self.draw.randrange(8),
-                    "ts": _shown(self.clicked),
+                    "ts": _shown(at),
                     "target": self.draw.choice(["buy", "back", None]),
                 },
             )
@@ -159,4 +186,6 @@ def _shown(at: datetime) -> str:
 
 
 def _bytes(document: Any) -> bytes | None:
-    return None if document is None else json.dumps(document).encode()
+    if document is None or isinstance(document, bytes):
+        return document
+    return json.dumps(document).encode()

@@ -18,24 +18,27 @@ Rows = Counter[str]
 _SECONDS = 60.0
 
 
-def folded(bootstrap: str, topic: str, *, by_key: bool, is_changelog: bool = False) -> Rows:
+def folded(
+    bootstrap: str, topic: str, *, by_key: bool, is_changelog: bool = False, is_binary: bool = False
+) -> Rows:
     """The rows that all records of a topic come to: the last one of each key without its tombstones, or all of them; of
-    a topic of changes (debezium-json) those that are left."""
+    a topic of changes (debezium-json) those that are left. Records that are no JSON are compared as they are."""
+    decoded = _shown if is_binary else _document
     rows: dict[str, str] = {}
     bag: Rows = Counter()
     for message in _messages(bootstrap, topic):
-        value = _document(message.value())
+        value, key = decoded(message.value()), decoded(message.key())
         if is_changelog:
             if value["before"] is not None:
                 bag[_canonical(value["before"])] -= 1
             if value["after"] is not None:
                 bag[_canonical(value["after"])] += 1
         elif not by_key:
-            bag[_canonical(value)] += 1
+            bag[_canonical(value if key is None else [key, value])] += 1
         elif value is None:
-            rows.pop(_canonical(_document(message.key())), None)
+            rows.pop(_canonical(key), None)
         else:
-            rows[_canonical(_document(message.key()))] = _canonical(value)
+            rows[_canonical(key)] = _canonical(value)
     return Counter(rows.values()) if by_key else Counter({row: n for row, n in bag.items() if n})
 
 
@@ -74,6 +77,10 @@ def _messages(bootstrap: str, topic: str) -> Iterator[Message]:
 
 def _document(text: bytes | None) -> Any:
     return None if text is None else json.loads(text, parse_float=Decimal)
+
+
+def _shown(text: bytes | None) -> Any:
+    return None if text is None else text.hex()
 
 
 def _canonical(document: Any) -> str:

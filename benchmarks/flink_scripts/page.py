@@ -25,7 +25,10 @@ all rows where a sink only takes rows. Measured by `{command}` at {commit} on
 {summary}
 
 `equal`: the same rows. `refused`: `bridge validate` refuses the script, with this reason. `not in Flink`: Flink itself
-refuses it. Everything else is a difference. The scripts are data, in `benchmarks/flink_scripts/`.
+refuses it. Everything else is a difference. The scripts are data, in `benchmarks/flink_scripts/`; those of `manuals`
+are printed in the manuals of the connectors. Not compared: several INSERTs into one table, which only the bridge
+merges; late rows in topics of several partitions, as it depends on the order in which Flink reads the partitions
+which of them it drops; `table.exec.emit.allow-lateness`; a kill.
 """
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["NEXMARK_VIEWS", "SOURCES", "Source", "options"]
+__all__ = ["NEXMARK_VIEWS", "SOURCES", "Printed", "Source", "options", "placed"]
 
 _JSON = {"format": "json"}
 _UPSERT = {"key.format": "json", "value.format": "json"}
@@ -22,6 +23,11 @@ class Source:
     format: Mapping[str, str]
     more: str = ""
 
+    @property
+    def topic(self) -> str:
+        """The name of its topic among those of the data."""
+        return self.name
+
     def ddl(self, topic: str, bootstrap: str, more: Mapping[str, str]) -> str:
         """The CREATE TABLE over a topic, with `more` options."""
         declared = [f"{name} {type}" for name, type in self.columns.items()]
@@ -35,6 +41,31 @@ class Source:
         return "WATERMARK" in self.more
 
 
+@dataclass(frozen=True)
+class Printed:
+    """A table that is read, with the CREATE TABLE that a manual has; `topic` is one of the data."""
+
+    name: str
+    topic: str
+    text: str
+
+    def ddl(self, topic: str, bootstrap: str, more: Mapping[str, str]) -> str:
+        """The CREATE TABLE; it starts at the earliest record if it says nothing: no group has committed an offset."""
+        start = {} if "scan.startup.mode" in self.text else {"scan.startup.mode": "earliest-offset"}
+        return placed(self.text, topic, bootstrap, start | dict(more))
+
+    @property
+    def has_watermark(self) -> bool:
+        return "WATERMARK" in self.text
+
+
+def placed(text: str, topic: str, bootstrap: str, more: Mapping[str, str]) -> str:
+    """A CREATE TABLE with another topic, other brokers and `more` options."""
+    for option, value in (("topic", topic), ("properties.bootstrap.servers", bootstrap)):
+        text = re.sub(rf"('{option}'\s*)= '[^']*'", rf"\1= '{value}'", text)
+    return re.sub(r"WITH\s*\(", f"WITH ({options(more)},", text) if more else text
+
+
 def options(given: Mapping[str, str]) -> str:
     """The options of a CREATE TABLE."""
     return ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
@@ -46,6 +77,7 @@ def _place(connector: str, topic: str, bootstrap: str) -> dict[str, str]:
 
 _VISITED = {"user_id": "BIGINT", "page": "INT", "price": "BIGINT", "ts": "TIMESTAMP(3)", "note": "STRING"}
 _CLICKED = {"user_id": "BIGINT", "page": "INT", "ts": "TIMESTAMP(3)", "target": "STRING"}
+_HIT = {"lane": "INT", "user_id": "BIGINT", "ts": "TIMESTAMP(3)", "target": "STRING"}
 _PERSON = (
     "ROW<id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, state STRING, "
     "customTime TIMESTAMP(3), extra STRING>"
@@ -90,6 +122,7 @@ SOURCES = {
         ),
         Source("visits", "kafka", _VISITED, _JSON, f"WATERMARK FOR ts AS ts - {_DELAY}"),
         Source("clicks", "kafka", _CLICKED, _JSON, f"WATERMARK FOR ts AS ts - {_DELAY}"),
+        Source("hits", "kafka", _HIT, _JSON, f"WATERMARK FOR ts AS ts - {_DELAY}"),
         Source(
             "nexmark",
             "kafka",

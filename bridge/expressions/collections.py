@@ -97,6 +97,11 @@ def map_of(items: Sequence[exp.Expr], types: Sequence[DataType | None]) -> tuple
 ENTRIES: Entries = {
     "ARRAY_CONCAT": lambda call: exp.Anonymous(this="CONCAT", expressions=list(call.arguments)),
     "ARRAY_CONTAINS": "EXISTS(@0, __v -> __v <=> @1)",
+    # Spark's compiled code returns NULL for each row if the replacement may be NULL and the others may not.
+    "ARRAY_JOIN": {
+        2: "ARRAY_JOIN(@0, @1)",
+        3: "CASE WHEN @2 IS NOT NULL THEN ARRAY_JOIN(@0, @1, COALESCE(@2, '')) END",
+    },
     "ARRAY_REMOVE": "FILTER(@0, __v -> NOT (__v <=> @1))",
     "ARRAY_REVERSE": "REVERSE(@0)",
     "ARRAY_SLICE": _slice,

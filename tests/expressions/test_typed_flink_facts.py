@@ -70,3 +70,13 @@ def test_a_regular_expression_that_java_does_not_take_is_refused() -> None:
     assert message.startswith(
         "computed column `c`: '(' is no regular expression: missing ), unterminated subpattern"
     )
+
+
+def test_a_replacement_that_may_be_null_joins_an_array_that_is_not(spark: SparkSession) -> None:
+    """In compiled code, which the sessions of users run, but by default not those of the tests."""
+    compiling = spark.newSession()
+    compiling.conf.set("spark.sql.codegen.wholeStage", "true")
+    compiling.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    root = translated("ARRAY_JOIN(ARRAY['n'], ',', t)", columns_of("t STRING"))
+    table = compiling.createDataFrame([("x",), (None,)], "t STRING")
+    assert [value for (value,) in table.selectExpr(spark_text(root)).collect()] == ["n", None]

@@ -5,45 +5,20 @@ The manuals are found beside the checkout, or in the folder that BRIDGE_SEEDS_DI
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
-
 import pytest
 
+from benchmarks.flink_scripts import manuals
 from bridge.errors import DdlError
 from bridge.sql import Script, load_script
 from bridge.sql.plan import QueryKind
 
-ROOT = Path(__file__).parents[2]
-STATEMENT = re.compile(
-    r"^CREATE TABLE (?:(?!^CREATE TABLE).)*?^\)\s*WITH\s*\(.*?^\s*\);?$|^INSERT INTO.*?;$",
-    re.MULTILINE | re.DOTALL,
-)
-_TOPIC = "'topic' = 'user_behavior',"
-PLACEHOLDERS = {
-    "'<yourTopicName>'": "'views'",
-    "'<host:port>'": "'broker:9092'",
-    "'...'": "'broker:9092'",
-    # Manual 004 leaves out options that its examples share.
-    "\n  ...\n": f"\n  {_TOPIC} 'properties.bootstrap.servers' = 'broker:9092',\n",
-}
-
 
 def statements(manual: str) -> list[str]:
-    """The CREATE TABLEs and INSERTs of a manual, each with the `;` that some lack."""
-    named = os.environ.get("BRIDGE_SEEDS_DIR")
-    folder = Path(named) if named else ROOT.parent / "shared" / "seeds"
-    if not named and not folder.is_dir():
+    """The CREATE TABLEs and INSERTs of a manual."""
+    folder = manuals.manuals()
+    if folder is None:
         pytest.skip("the manuals are not beside the checkout; name their folder in BRIDGE_SEEDS_DIR")
-    [file] = folder.glob(f"{manual}*")
-    found = STATEMENT.findall(file.read_text(encoding="utf-8"))
-    for placeholder, value in PLACEHOLDERS.items():
-        found = [text.replace(placeholder, value) for text in found]
-    found = [
-        text if "format'" in text else text.replace(_TOPIC, f"{_TOPIC} 'format' = 'json',") for text in found
-    ]
-    return [text.rstrip(";") + ";" for text in found]
+    return manuals.statements(folder, manual)
 
 
 def load(*texts: str) -> Script:

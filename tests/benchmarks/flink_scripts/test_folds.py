@@ -21,6 +21,20 @@ def test_records_are_folded(broker: Broker, unique: Callable[[str], str]) -> Non
     assert folded(broker.bootstrap, topic, by_key=True) == {'{"v": "number 1.5"}': 1}
 
 
+def test_records_that_are_no_json_are_compared_as_they_are(
+    broker: Broker, unique: Callable[[str], str]
+) -> None:
+    topic = unique("binary")
+    broker.create_topic(topic, partitions=1)
+    sender = Producer({"bootstrap.servers": broker.bootstrap})
+    for key, value in ((b"\x02", b"\x00"), (b"\x02", b"\x01"), (None, b"\x03")):
+        sender.produce(topic, key=key, value=value)
+    sender.flush(30)
+    assert folded(broker.bootstrap, topic, by_key=True, is_binary=True) == {'"01"': 1, '"03"': 1}
+    bag = folded(broker.bootstrap, topic, by_key=False, is_binary=True)
+    assert sorted(bag) == ['"03"', '["02", "00"]', '["02", "01"]']
+
+
 def test_changes_are_folded(broker: Broker, unique: Callable[[str], str]) -> None:
     topic = unique("changes")
     broker.create_topic(topic, partitions=1)
