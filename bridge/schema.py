@@ -6,7 +6,7 @@ reason and the way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 __all__ = [
@@ -276,7 +276,10 @@ class TableSchema:
     def computed(self) -> tuple[ComputedColumn, ...]:
         return tuple(c for c in self.columns if isinstance(c, ComputedColumn))
 
-    def row(self, names: tuple[str, ...], strip_prefix: str = "") -> RowType:
-        """Return the ROW of the named physical columns, in that order, names stripped of `strip_prefix`."""
-        types = {c.name: c.type for c in self.physical}
+    def row(
+        self, names: tuple[str, ...], strip_prefix: str = "", *, required: Collection[str] = ()
+    ) -> RowType:
+        """Return the ROW of the named physical columns, in that order, names stripped of `strip_prefix`; the columns
+        `required` are NOT NULL in it."""
+        types = {c.name: c.type.required() if c.name in required else c.type for c in self.physical}
         return RowType(tuple(RowField(n.removeprefix(strip_prefix), types[n]) for n in names))

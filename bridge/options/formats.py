@@ -59,6 +59,9 @@ class DeclaredFormat:
     """A document contains exactly one column."""
     null_is_row: bool = False
     """Null is read as a row whose field is null; other formats read no row."""
+    has_nullability: bool = False
+    """The schema of a document says whether a field may be null; that of a column of the PRIMARY KEY may not, as in
+    Flink, where such a column is NOT NULL (CREATE Statements, "Primary Key")."""
     registry: bool = False
     """Documents start with the id of a schema in the schema registry of the options."""
     metadata: Mapping[str, DataType] = field(default_factory=lambda: format_metadata.NONE, hash=False)
@@ -121,6 +124,7 @@ _BUILT_IN = (
         spark="bridge.formats.avro.format:AvroFormat",
         arrow="bridge.arrow_formats.avro:decoder",
         fixed_fields=True,
+        has_nullability=True,
     ),
     DeclaredFormat(
         "avro-confluent",
@@ -130,6 +134,7 @@ _BUILT_IN = (
         reader="bridge.peek.avro_reader:framed_reader",
         spark="bridge.formats.avro.confluent:AvroConfluentFormat",
         arrow="bridge.arrow_formats.avro_confluent:decoder",
+        has_nullability=True,
         registry=True,
     ),
     DeclaredFormat(
@@ -152,6 +157,7 @@ _BUILT_IN = (
         reader="bridge.peek.avro_reader:framed_reader",
         spark="bridge.formats.debezium_avro:DebeziumAvroFormat",
         arrow_changes="bridge.arrow_formats.debezium_avro:decoder",
+        has_nullability=True,
         insert_only=False,
         operation_field="op",
         registry=True,

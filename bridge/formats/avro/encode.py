@@ -14,7 +14,10 @@ from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["avro_bytes", "non_null_branch", "null_failures", "timestamp_unit"]
 
-_NULL = "format '{format}': field '{path}' is null, and its Avro schema has no null; declare it nullable"
+_NULL = (
+    "format '{format}': field '{path}' is null, and its Avro schema has no null, as it is NOT NULL or in the PRIMARY "
+    "KEY; declare it nullable, or give it a value (COALESCE)"
+)
 
 
 def avro_bytes(value: str, row: RowType, schema: Node, names: Names, format: str) -> str:
