@@ -89,7 +89,13 @@ class Flink:
         return self.program(source, place, files, memory=memory, level="WARN")
 
     def program(
-        self, source: Path, place: Path, arguments: Sequence[Path], *, memory: str = "2g", level: str = "OFF"
+        self,
+        source: Path,
+        place: Path,
+        arguments: Sequence[Path | str],
+        *,
+        memory: str = "2g",
+        level: str = "OFF",
     ) -> list[str]:
         """The command that runs a Java program with Flink's libraries; its file has the name of its class. The settings
         of its log are put into `place`."""

@@ -17,14 +17,16 @@ import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.types.Row;
 import org.apache.flink.util.CloseableIterator;
 
-/** Evaluates expressions in Flink: FlinkVectors TABLE EXPRESSIONS RESULTS. TABLE is a file with the statement that makes the
+/** Evaluates expressions in Flink: FlinkVectors TABLE EXPRESSIONS RESULTS [GROUPS]. TABLE is a file with the statement that makes the
  *  table `inputs`, whose column `rid` counts its rows. EXPRESSIONS is a JSON list; each is evaluated over all rows. RESULTS gets
- *  a line of JSON for each: its type and values by row, an error in place of a value, or why the planner refuses it. */
+ *  a line of JSON for each: its type and values by row, an error in place of a value, or why the planner refuses it.
+ *  With GROUPS, which is a clause, they are aggregates and have a value for each `rid`. */
 public class FlinkVectors {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int AT_ONCE = 40;
     private static TableEnvironment tables;
     private static int rows;
+    private static String groups = "";
 
     public static void main(String[] files) throws Exception {
         Configuration configuration = new Configuration();
@@ -46,6 +48,7 @@ public class FlinkVectors {
         client.setString("restart-strategy.type", "none");
         tables = TableEnvironment.create(EnvironmentSettings.newInstance().inBatchMode().withConfiguration(client).build());
         tables.executeSql(Files.readString(Path.of(files[0])));
+        groups = files.length > 3 ? " " + files[3] : "";
         rows = evaluate(List.of("CAST(rid AS STRING)"), "").size();
         List<Map<String, Object>> results = new ArrayList<>();
         List<Map<String, Object>> accepted = new ArrayList<>();
@@ -54,16 +57,19 @@ public class FlinkVectors {
             result.put("expression", expression);
             results.add(result);
             try {
-                Table table = tables.sqlQuery("SELECT " + expression + " AS v FROM inputs");
+                Table table = tables.sqlQuery("SELECT " + expression + " AS v FROM inputs" + groups);
                 result.put("type", table.getResolvedSchema().getColumnDataTypes().get(0).getLogicalType().asSummaryString());
                 accepted.add(result);
             } catch (Throwable refusal) {
                 result.put("refused", reason(refusal));
             }
         }
-        for (int at = 0; at < accepted.size(); at += AT_ONCE) {
-            play(accepted.subList(at, Math.min(accepted.size(), at + AT_ONCE)));
-            System.out.println(Math.min(accepted.size(), at + AT_ONCE) + " of " + accepted.size());
+        int size = AT_ONCE;  // fewer where they fail
+        for (int at = 0; at < accepted.size(); ) {
+            int end = Math.min(accepted.size(), at + size);
+            size = play(accepted.subList(at, end)) ? Math.min(AT_ONCE, size * 2) : Math.max(1, size / 2);
+            at = end;
+            System.out.println(at + " of " + accepted.size());
         }
         try (BufferedWriter writer = Files.newBufferedWriter(Path.of(files[2]))) {
             for (Map<String, Object> result : results) {
@@ -74,8 +80,8 @@ public class FlinkVectors {
         System.exit(0);
     }
 
-    /** Evaluates expressions in one job; where it fails, in smaller ones, at last one by row. */
-    private static void play(List<Map<String, Object>> part) {
+    /** Evaluates expressions in one job; where it fails, in smaller ones, at last one by row. False if it failed. */
+    private static boolean play(List<Map<String, Object>> part) {
         List<String> expressions = part.stream().map(r -> (String) r.get("expression")).toList();
         try {
             List<List<Object>> values = evaluate(expressions, "");
@@ -86,6 +92,7 @@ public class FlinkVectors {
                 }
                 part.get(n).put("values", of);
             }
+            return true;
         } catch (Throwable failure) {
             if (part.size() > 1) {
                 play(part.subList(0, part.size() / 2));
@@ -94,25 +101,20 @@ public class FlinkVectors {
                 part.get(0).put("error", reason(failure));
             } else {
                 Object[] of = new Object[rows];
-                byRow(expressions, of, 0, rows);
+                for (int row = 0; row < rows; row++) {
+                    of[row] = byRow(expressions, row);
+                }
                 part.get(0).put("values", java.util.Arrays.asList(of));
             }
+            return false;
         }
     }
 
-    private static void byRow(List<String> expression, Object[] of, int from, int to) {
+    private static Object byRow(List<String> expression, int row) {
         try {
-            List<List<Object>> values = evaluate(expression, " WHERE rid >= " + from + " AND rid < " + to);
-            for (int n = from; n < to; n++) {
-                of[n] = values.get(n - from).get(0);
-            }
+            return evaluate(expression, " WHERE rid = " + row).get(0).get(0);
         } catch (Throwable failure) {
-            if (to - from == 1) {
-                of[from] = Map.of("error", reason(failure));
-            } else {
-                byRow(expression, of, from, (from + to) / 2);
-                byRow(expression, of, (from + to) / 2, to);
-            }
+            return Map.of("error", reason(failure));
         }
     }
 
@@ -122,7 +124,7 @@ public class FlinkVectors {
             select.append(", ").append(expressions.get(n)).append(" AS v").append(n);
         }
         Map<Integer, List<Object>> found = new java.util.TreeMap<>();
-        try (CloseableIterator<Row> rows = tables.executeSql(select + " FROM inputs" + where).collect()) {
+        try (CloseableIterator<Row> rows = tables.executeSql(select + " FROM inputs" + where + groups).collect()) {
             while (rows.hasNext()) {
                 Row row = rows.next();
                 List<Object> values = new ArrayList<>();

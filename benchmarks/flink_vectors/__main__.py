@@ -1,10 +1,11 @@
 """Asks Flink for the values of the corpus and stores them as data of the tests: `make flink-vectors`.
 
-    python -m benchmarks.flink_vectors [--seed N] [--only expressions|formats] [--new]
+    python -m benchmarks.flink_vectors [--seed N] [--only expressions|aggregates|formats] [--new]
 
 Takes some minutes; with `--new` only those expressions are asked that the file lacks. Each file begins with the
 version of Flink. In that of expressions each line after it is an expression with its type and its values by row, an
-error in place of a value, or the reason for which Flink refuses it. In that of formats, a line with a format, its
+error in place of a value, or the reason for which Flink refuses it; equal values of all rows are there once. The file
+of aggregates has values by group. In that of formats, a line with a format, its
 options and its columns is followed by a line for each document that it was given, with the rows that Flink reads, and
 for each row, with the document that Flink writes.
 """
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import flink
+from benchmarks.flink_vectors.aggregates import aggregates, members
 from benchmarks.flink_vectors.corpus import columns, documents, expressions
 from benchmarks.flink_vectors.documents import Case, cases
 
@@ -29,6 +31,7 @@ __all__ = ["main"]
 
 _TESTS = Path(__file__).parents[2] / "tests"
 _EXPRESSIONS = _TESTS / "expressions" / "vectors.jsonl"
+_AGGREGATES = _TESTS / "sql" / "vectors.jsonl"
 _FORMATS = _TESTS / "formats" / "vectors.jsonl"
 
 
@@ -38,47 +41,70 @@ def main() -> int:
         prog="python -m benchmarks.flink_vectors", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--seed", type=int, default=0, help="draws the rows that are written as constants")
-    parser.add_argument("--only", choices=("expressions", "formats"))
+    parser.add_argument("--only", choices=("expressions", "aggregates", "formats"))
     parser.add_argument("--new", action="store_true", help="asks only expressions that the file lacks")
     asked = parser.parse_args()
     peer = flink.fetch()
     code = 0
-    if asked.only != "formats":
-        code = _ask_expressions(peer, asked.seed, asked.new)
-    if asked.only != "expressions" and not asked.new and not code:
+    if asked.only in (None, "expressions"):
+        head = {"flink": flink.VERSION, "seed": asked.seed}
+        code = _ask(peer, _EXPRESSIONS, head, expressions(asked.seed), documents(), asked.new)
+    if asked.only in (None, "aggregates") and not code:
+        head = {"flink": flink.VERSION}
+        code = _ask(peer, _AGGREGATES, head, aggregates(), members(), asked.new, "GROUP BY rid")
+    if asked.only in (None, "formats") and not asked.new and not code:
         code = _ask_formats(peer)
     return code
 
 
-def _ask_expressions(peer: flink.Flink, seed: int, only_new: bool) -> int:
-    head, wanted = json.dumps({"flink": flink.VERSION, "seed": seed}), expressions(seed)
-    known = _known(head) if only_new else {}
+def _ask(
+    peer: flink.Flink,
+    file: Path,
+    about: Mapping[str, Any],
+    wanted: list[str],
+    inputs: Iterable[str],
+    only_new: bool,
+    *groups: str,
+) -> int:
+    head = json.dumps(about)
+    known = _known(file, head) if only_new else {}
+    asked = [e for e in wanted if e not in known]
+    if not asked and list(known) == wanted:
+        return 0
     with tempfile.TemporaryDirectory(prefix="flink-vectors-") as folder:
         place = Path(folder)
         rows, table, asks, found = (place / n for n in ("rows", "table.sql", "expressions.json", "results"))
         rows.mkdir()
-        (rows / "inputs.json").write_text("\n".join(documents()) + "\n")
+        (rows / "inputs.json").write_text("\n".join(inputs) + "\n")
         table.write_text(
             f"CREATE TABLE inputs ({columns()}) WITH ('connector' = 'filesystem', 'path' = '{rows.as_uri()}', "
             "'format' = 'json', 'json.timestamp-format.standard' = 'SQL')"
         )
-        asks.write_text(json.dumps([e for e in wanted if e not in known]))
-        code = _run(peer, "FlinkVectors.java", place, [table, asks, found])
+        asks.write_text(json.dumps(asked))
+        code = _run(peer, "FlinkVectors.java", place, [table, asks, found, *groups])
         if not code:
             known |= _by_expression(found.read_text().splitlines())
-            _EXPRESSIONS.write_text("\n".join([head, *(known[e] for e in wanted)]) + "\n")
-            print(f"values of Flink {flink.VERSION} are in {_EXPRESSIONS}")
+            lines = (_short(json.loads(known[e])) for e in wanted)
+            file.write_text("\n".join([head, *lines]) + "\n")
+            print(f"values of Flink {flink.VERSION} are in {file}")
     return code
 
 
-def _known(head: str) -> dict[str, str]:
+def _known(file: Path, head: str) -> dict[str, str]:
     """The lines of the file by their expressions; none if it has another head."""
-    lines = _EXPRESSIONS.read_text().splitlines()
+    lines = file.read_text().splitlines() if file.exists() else [""]
     return _by_expression(lines[1:]) if lines[0] == head else {}
 
 
 def _by_expression(lines: Iterable[str]) -> dict[str, str]:
     return {json.loads(line)["expression"]: line for line in lines}
+
+
+def _short(result: dict[str, Any]) -> str:
+    values = result.get("values")
+    if values and all(value == values[0] and type(value) is type(values[0]) for value in values):
+        result["value"] = result.pop("values")[0]
+    return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
 
 def _ask_formats(peer: flink.Flink) -> int:
@@ -101,7 +127,7 @@ def _ask_formats(peer: flink.Flink) -> int:
     return code
 
 
-def _run(peer: flink.Flink, runner: str, place: Path, files: list[Path]) -> int:
+def _run(peer: flink.Flink, runner: str, place: Path, files: list[Path | str]) -> int:
     return subprocess.run(
         peer.program(Path(__file__).with_name(runner), place, files), check=False
     ).returncode

@@ -8,6 +8,7 @@ import itertools
 import json
 import random
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -15,10 +16,22 @@ from typing import Any
 from benchmarks.flink_vectors.nested import nested
 from bridge.expressions.signatures import SIGNATURES, Signature
 
-__all__ = ["ROWS", "columns", "documents", "expressions", "templates"]
+__all__ = [
+    "ARRAYS",
+    "COLUMNS",
+    "LITERALS",
+    "NO_CONSTANTS",
+    "ROWS",
+    "columns",
+    "documents",
+    "expressions",
+    "literal",
+]
 
 ROWS = 12
 _NESTED = 200
+LITERALS = 8
+"""The least number of constants for each function, operator and pair of a cast."""
 _T = "STRING"
 # fmt: off
 COLUMNS: dict[str, tuple[str, list[Any]]] = {
@@ -28,6 +41,8 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "chars": (_T, ["h", "ab", " ", " a", None, "A3", "cXa", "", "rf", "ß", "a", "hd"]),
     "separator": (_T, [",", "", None, "~", "日", "--", "$", "|", "\\", " ", ".", "%"]),
     "count": ("INT", [2, 0, -1, None, 1, 3, -3, 100, -100, 4, 5, -2]),
+    "count_t": ("TINYINT", [2, 0, -1, None, 1, 3, -3, 100, -100, 4, 5, -2]),
+    "count_h": ("SMALLINT", [1, 3, None, -1, 0, 2, 100, -3, 5, -100, 4, -2]),
     "count2": ("INT", [3, 1, 2, -1, None, 0, 10, -2, 1, 2, 4, 1]),
     "regex": (_T, ["l+", "(a)(c)?", "(", "(\\w)\\s", "[日-本]", "\\d", "X|$", "=(.)", None, "o{2}(.)", "\\\\", ""]),
     "replacement": (_T, ["<$1>", "$", "", "\\", "$0", "x", "日", None, "\\1", "${a}", "$1", "."]),
@@ -58,6 +73,10 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "b": ("BOOLEAN", [True, False, None, True, False, True, False, True, False, True, None, False]),
     "b2": ("BOOLEAN", [True, False, True, None, False, False, True, True, None, False, None, True]),
     "bytes": ("BYTES", ["68656c6c6f", "", None, "00", "ff", "e697a5", "c3", "7f80", "6162", "f09f9880", "31", "74727565"]),
+    "ch": ("CHAR(4)", ["true", None, "12  ", "-1.5", "1e3 ", "abcd", "    ", "2024", "+0.4", "日本語x", " off", "127 "]),
+    "vc": ("VARCHAR(19)", ["2024-02-29 12:34:56", "2024-02-29", None, "", "17", " -3.7 ", "FALSE", "1e400", "äö", "9223372036854775808", "y", "2023-02-29"]),
+    "bi": ("BINARY(2)", ["6869", None, "0000", "ffff", "c3a4", "3132", "2020", "7f80", "c328", "4e61", "000a", "2d31"]),
+    "vb": ("VARBINARY(4)", ["68656c6c", "", None, "00", "ff", "f09f9880", "c3", "312e35", "74727565", "e697", "20", "c3a4"]),
     "day": ("DATE", ["2024-02-29", "1970-01-01", None, "0001-01-01", "9999-12-31", "2021-01-03", "2020-12-31", "1582-10-15", "1899-12-31", "2026-03-29", "2000-01-01", "2023-01-01"]),
     "ts": ("TIMESTAMP(3)", ["2026-03-29 02:30:05.678", "1970-01-01 00:00:00.000", "1969-12-31 23:59:59.999", None, "9999-12-31 23:59:59.999", "0001-01-01 00:00:00.000", "2024-02-29 12:00:00.000", "2024-12-29 20:55:30.100", "2021-01-03 00:00:00.001", "1900-01-01 13:14:15.016", "2000-01-01 23:00:00.000", "2023-12-31 11:59:59.500"]),
     "ts6": ("TIMESTAMP(6)", ["2026-03-29 02:30:05.678901", "1970-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999", "2024-02-29 12:00:00", None, "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999", "2024-12-29 20:55:30.1", "2021-01-03 00:00:00.001", "1900-01-01 13:14:15.016", "2000-01-01 23:00:00", "2023-12-31 11:59:59.5"]),
@@ -82,7 +101,9 @@ ARRAYS: dict[str, tuple[str, list[Any]]] = {
 }
 # fmt: on
 
-_NO_CONSTANTS = ("NaN", "Infinity", "-Infinity")
+_BINARIES = ("BYTES", "BINARY(2)", "VARBINARY(4)")
+_FIELD = re.compile("{(" + "|".join(COLUMNS | ARRAYS) + ")}")
+NO_CONSTANTS = ("NaN", "Infinity", "-Infinity")
 """Flink's planner folds constants and cannot represent these."""
 
 
@@ -93,9 +114,12 @@ def column(name: str, row: int) -> str:
     if value is None:
         return f"CAST(NULL AS {type})"
     if name in ARRAYS:
-        return f"CAST({_constructed(value)} AS {type})"
-    if type == "BYTES":
-        return f"CAST(X'{value}' AS BYTES)"
+        made = _constructed(value)
+        if made in ("ARRAY[NULL]", "MAP['a', NULL]", "MAP['x', NULL]"):  # Flink takes no NULL alone
+            made = made.replace("NULL", "CAST(NULL AS STRING)")
+        return f"CAST({made} AS {type})"
+    if type in _BINARIES:
+        return f"CAST(X'{value}' AS {type})"
     if isinstance(value, bool):
         return str(value).upper()
     text = str(value).replace("'", "''")
@@ -144,7 +168,7 @@ def documents() -> Iterator[str]:
 def _in_json(type: str, value: Any) -> Any:
     if value is None:
         return None
-    if type == "BYTES":
+    if type in _BINARIES:
         return base64.b64encode(bytes.fromhex(value)).decode()
     return (
         f"{value}Z" if type.startswith("TIMESTAMP_LTZ") else int(value) if isinstance(value, float) else value
@@ -158,18 +182,39 @@ _SECOND = {
 }
 _KINDS: dict[str, tuple[str, ...]] = {
     "number": _NUMBERS,
-    "exact": ("t", "i", "l", "m", "n0"),
-    "real": ("d2", "d", "i", "m"),
+    "exact": ("t", "i", "l", "m", "n0", "h"),
+    "real": ("d2", "d", "i", "m", "t", "h", "l", "f"),
+    "count": ("count", "count_t", "count_h"),
+    "seconds": ("seconds", "i", "t", "h"),
     "moment": ("ts", "ts6", "lz"),
     "day": ("day", "ts", "lz"),
     "time_text": ("time_text", "time_text2"),
-    "integer": ("integer", "i"),
+    "integer": ("integer", "i", "t", "h"),
     "literal": (),
-    "item": ("text",),
+    "texts": ("texts", "integers"),
+    "item": ("text", "i"),
     "urlkey": ("urlkey",),
 }
 _CONSTANT = ("regex", "pattern", "digits", "zone", "charset", "bits", "group", "flag")
 """Kinds that Spark takes as constants only, so that each of their values is tried."""
+_OTHERS = {
+    **{
+        "day": "DATE '1970-01-01'",
+        "ts": "{ts6}",
+        "ts6": "TIMESTAMP '2024-02-29 12:00:00'",
+        "lz": "{lz}",
+        "b": "{b2}",
+    },
+    **{
+        "bytes": "X'00'",
+        "bi": "{vb}",
+        "vb": "{bytes}",
+        "ch": "{vc}",
+        "vc": "{text}",
+        "texts": "{texts2}",
+        "map": "{map2}",
+    },
+}
 _LITERALS = {"STR_TO_MAP": ["',', '='", "';', ':'"], "TO_TIMESTAMP_LTZ": ["0", "3"]}
 _PATHS = ("'$.a'", "'lax $.b.c[0]'", "'strict $.a'", "'$'", "'$.a.x'", "'$[1]'", "'$[''a b'']'", "'$.b.c[*]'")
 _UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
@@ -190,25 +235,36 @@ _CAST_TO = (
         "DECIMAL(38, 10)",
     ),
     *("STRING", "VARCHAR(3)", "CHAR(4)", "BYTES", "DATE", "TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(6)"),
-    *("TIMESTAMP_LTZ(3)",),
+    *("TIMESTAMP_LTZ(0)", "TIMESTAMP_LTZ(3)", "TIMESTAMP_LTZ(6)"),
 )
 _CAST_FROM = (
-    *(
-        "text",
-        "numeral",
-        "bool_text",
-        "time_text",
-        "time_text2",
-        "b",
-        *_NUMBERS,
-        "bytes",
-        "day",
-        "ts",
-        "ts6",
-        "lz",
-    ),
-    *("texts", "map"),
+    *("text", "numeral", "bool_text", "time_text", "time_text2", "ch", "vc", "b", *_NUMBERS),
+    *("bytes", "bi", "vb", "day", "ts", "ts6", "lz", "texts", "map"),
 )
+
+
+def _family(type: str) -> str:
+    """Of types that Flink casts to each other. Each is cast to text and from text."""
+    name = re.split("[(<]", type)[0]
+    if name in (_T, "CHAR", "VARCHAR"):
+        return "text"
+    if name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
+        return "time"
+    return (
+        "bytes"
+        if name in ("BYTES", "BINARY", "VARBINARY")
+        else name
+        if name in ("ARRAY", "MAP")
+        else "number"
+    )
+
+
+def _casts() -> Iterator[str]:
+    every = COLUMNS | ARRAYS
+    for verb, source, to in itertools.product(("CAST", "TRY_CAST"), _CAST_FROM, _CAST_TO):
+        families = {_family(every[source][0]), _family(to)}
+        if len(families) == 1 or _family(to) == "text" or ("text" in families and source not in ARRAYS):
+            yield f"{verb}({{{source}}} AS {to})"
 
 
 _TWICE = "MAP_FROM_ARRAYS(ARRAY[{text}, {text}], ARRAY[{i}, {i2}])"
@@ -305,10 +361,7 @@ def templates() -> Iterator[str]:
     for signature in SIGNATURES:
         yield from _calls(signature)
     yield from _operators()
-    for to, source in itertools.product(_CAST_TO, _CAST_FROM):
-        yield f"CAST({{{source}}} AS {to})"
-        if source in ("text", "numeral", "bool_text", "time_text", "time_text2", "i", "d", "m2"):
-            yield f"TRY_CAST({{{source}}} AS {to})"
+    yield from _casts()
     yield from _TIME_TEXTS
     yield from (f"TRY_CAST('{text}' AS DECIMAL(5, 1))" for text in ("x", "T", "%", "-", " t", "xy", "\u00e4"))
     yield from (
@@ -349,7 +402,7 @@ def _calls(signature: Signature) -> Iterator[str]:
                     yield f"{name}({', '.join(f'{{{f}}}' for f in first)}, {literals})"
             continue
         alternatives = max((_KINDS.get(k, (k,)) for k in chosen), key=len, default=())
-        for n in range(max(1, len(alternatives))):
+        for n in range(max(1, len(alternatives)) if name != "ARRAY_JOIN" else 1):
             seen: set[str] = set()
             arguments = []
             for kind in chosen:
@@ -381,6 +434,7 @@ def _operators() -> Iterator[str]:
             ("m2", "m"),
             ("h", "i2"),
         ),
+        *(("i", "h"), ("l", "t"), ("f", "m"), ("m", "f"), ("d", "f")),
     ]
     for (left, right), sign in itertools.product(pairs, "+-*/%"):
         yield f"{{{left}}} {sign} {{{right}}}"
@@ -389,6 +443,18 @@ def _operators() -> Iterator[str]:
     compared = [
         *(("text", "text2"), ("i", "i2"), ("l", "m"), ("d", "d2"), ("f", "d"), ("b", "b2"), ("day", "ts")),
         *(("ts", "ts6"), ("bytes", "bytes"), ("m", "m2"), ("i", "d")),
+        *(
+            ("t", "h"),
+            ("h", "t"),
+            ("d", "f"),
+            ("day", "day"),
+            ("lz", "ts"),
+            ("ts", "lz"),
+            ("vc", "ch"),
+            ("bi", "vb"),
+            ("m", "l"),
+            ("texts", "texts2"),
+        ),
     ]
     for left, right in compared:
         for sign in ("=", "<>", "<", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"):
@@ -440,6 +506,12 @@ def _operators() -> Iterator[str]:
             yield f"CEIL({{{time}}} TO {unit})"
         for unit in (*_UNITS, *_PARTS):
             yield f"EXTRACT({unit} FROM {{{time}}})"
+    yield from (f"TIMESTAMPADD(HOUR, {{{count}}}, {{ts}})" for count in ("count_t", "count_h"))
+    yield from (f"TIMESTAMPDIFF({unit}, {{ts}}, {{ts6}})" for unit in _UNITS)
+    yield from (f"TIMESTAMPDIFF({unit}, {{day}}, {{ts}})" for unit in ("MONTH", "QUARTER", "YEAR"))
+    yield from (
+        f"TIMESTAMPDIFF({unit}, {{{time}}}, {{day}})" for unit in ("DAY", "MONTH") for time in ("day", "ts")
+    )
     yield from ("POSITION({text2} IN {text})", "TRIM({text})", "TRIM(BOTH {chars} FROM {text})")
     yield from ("TRIM(LEADING {chars} FROM {text})", "TRIM(TRAILING {chars} FROM {text})")
     yield from (
@@ -471,6 +543,12 @@ def _operators() -> Iterator[str]:
     yield from ("CAST(SIGN({i}) AS STRING)", "CAST({i} + {l} AS STRING)", "CAST({m} * {m} AS STRING)")
     yield from _MAPS
     yield from _CASTS
+    yield from (f"TRY_{cast}" for cast in _CASTS if cast.startswith("CAST(") and cast.endswith(")"))
+    for value in ("day", "ts", "ts6", "lz", "b", "bytes", "bi", "vb", "ch", "vc", "texts", "map"):
+        other = _OTHERS[value]
+        yield from (f"COALESCE({{{value}}}, {other})", f"IFNULL({{{value}}}, {other})")
+        if value != "map":
+            yield f"NULLIF({{{value}}}, {other})"
     yield from (
         "TO_TIMESTAMP({time_text}) IS NULL",
         "UPPER(SUBSTRING({text}, {count})) || '-' || CAST({m} AS STRING)",
@@ -478,19 +556,45 @@ def _operators() -> Iterator[str]:
 
 
 def expressions(seed: int = 0) -> list[str]:
-    """All templates over the columns, and a drawn row of each, two for what is no cast, as a user writes constants;
-    and drawn expressions in one another."""
+    """All templates over the columns, and drawn rows of them as a user writes constants: one of each, two of what is no
+    cast, and so many that each of `key_of` has eight if it has so many; and drawn expressions in one another."""
     found: dict[str, None] = {}
+    of_key: dict[str, set[str]] = defaultdict(set)
+    others: dict[str, list[tuple[str, int]]] = defaultdict(list)
     every = COLUMNS | ARRAYS
-    field = re.compile("{(" + "|".join(every) + ")}")
     for template in templates():
         draw = random.Random(f"{seed} {template}")  # another template changes no draw
-        names = field.findall(template)
-        found[field.sub(r"c_\1", template)] = None
-        rows = [r for r in range(ROWS) if not any(every[n][1][r] in _NO_CONSTANTS for n in names)]
-        for row in draw.sample(rows, 0 if not names else 1 if "CAST(" in template else 2):
-            found[field.sub(partial(_literal_of, row=row), template)] = None
+        names, key = _FIELD.findall(template), key_of(template)
+        found[_FIELD.sub(r"c_\1", template)] = None
+        rows = [r for r in range(ROWS) if not any(every[n][1][r] in NO_CONSTANTS for n in names)]
+        drawn = draw.sample(rows, 0 if not names else 1 if "CAST(" in template else 2)
+        of_key[key] |= {_filled(template, row) for row in drawn}
+        found |= dict.fromkeys(_filled(template, row) for row in drawn)
+        others[key] += ((template, row) for row in rows if names)
+    for key, left in others.items():
+        random.Random(f"{seed} {key}").shuffle(left)
+        for template, row in left:
+            if len(of_key[key]) < LITERALS:
+                of_key[key].add(_filled(template, row))
+        found |= dict.fromkeys(sorted(of_key[key]))
     return list(found | dict.fromkeys(nested(_NESTED, seed)))
+
+
+def key_of(template: str) -> str:
+    """The function, the operator or the pair of types of a cast, which has literals enough."""
+    every = COLUMNS | ARRAYS
+    plain = (
+        re.sub(r"CAST\(NULL AS [^)]*\)+", "{}", template)
+        if not template.startswith(("CAST", "TRY"))
+        else template
+    )
+    if "CAST(" in plain:
+        return re.sub(r"\([\d, ]+\)", "", _FIELD.sub(lambda name: every[name[1]][0], plain))
+    return re.sub(r"{\w+}|'(?:[^']|'')*'|\b\d+\b|\b(?:TRUE|FALSE)\b", "{}", plain)
+
+
+def _filled(template: str, row: int) -> str:
+    return _FIELD.sub(partial(_literal_of, row=row), template)
 
 
 def _literal_of(name: re.Match[str], row: int) -> str:

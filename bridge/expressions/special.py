@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from bridge.expressions.casts import to_text
+from bridge.expressions.collections import EQUAL_ARRAYS
 from bridge.expressions.functions import check_call
 from bridge.expressions.numbers import whole
 from bridge.expressions.refusal import Refusal
@@ -92,12 +93,20 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
         if pattern is None or "\\" in pattern:
             other = next(c for c in _ESCAPES if c not in (pattern or ""))
             return exp.Escape(this=node.copy(), expression=exp.Literal.string(other))
+    if isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)) and all(
+        isinstance(type_of(side), ArrayType) for side in (node.this, node.expression)
+    ):
+        sides = [node.this, node.expression]
+        if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
+            made = spark(f"COALESCE({EQUAL_ARRAYS}, @0 IS NULL AND @1 IS NULL)", *sides)
+        else:
+            made = spark(EQUAL_ARRAYS, *sides)
+        return exp.Not(this=exp.paren(made)) if isinstance(node, (exp.NEQ, exp.NullSafeNEQ)) else made
     if isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         types = [type_of(side) for side in (node.this, node.expression)]
         names = [type.name if isinstance(type, ScalarType) else "" for type in types]
-        if sorted(names) == ["DOUBLE", "FLOAT"]:  # compared as FLOAT
-            side = "this" if names[0] == "DOUBLE" else "expression"
-            node.set(side, spark("CAST(@0 AS FLOAT)", node.args[side]))
+        if names == ["FLOAT", "DOUBLE"]:  # compared as FLOAT in Flink, the other way round as DOUBLE
+            node.set("expression", spark("CAST(@0 AS FLOAT)", node.expression))
     return node
 
 

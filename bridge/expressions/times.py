@@ -132,12 +132,17 @@ def _between(call: Call) -> exp.Expr:
         return spark("CAST(@0 DIV 604800L AS INT)", seconds)
     if unit in _MILLIS_OF:
         return wrapped(spark(f"{difference} DIV {_MILLIS_OF[unit]}L", begin, end), "INT")
-    # The most months after which `begin` is not behind `end`, by the day and then by its time.
-    months = "(YEAR(@1) - YEAR(@0)) * 12 + MONTH(@1) - MONTH(@0)"
-    day = f"ADD_MONTHS(@0, {months})"
+    # The most months from the earlier day that are not behind the later one; then the times of a same day count.
+    months, days = (
+        "(YEAR(@1) - YEAR(@0)) * 12 + MONTH(@1) - MONTH(@0)",
+        ("CAST(@0 AS DATE)", "CAST(@1 AS DATE)"),
+    )
+    later = f"{months} - IF(ADD_MONTHS(@0, {months}) > {days[1]}, 1, 0)"
+    earlier = f"{months} + IF(ADD_MONTHS(@1, -({months})) > {days[0]}, 1, 0)"
+    whole = spark(f"IF({days[1]} >= {days[0]}, {later}, {earlier})", begin, end)
     time = "PMOD(UNIX_MILLIS(CAST(@{} AS TIMESTAMP)), 86400000L)"
-    behind = f"({day} > CAST(@1 AS DATE) OR {day} = CAST(@1 AS DATE) AND {time.format(0)} > {time.format(1)})"
-    return spark(f"CAST(({months} - IF({behind}, 1, 0)) DIV {_MONTHS_OF[unit]} AS INT)", begin, end)
+    is_same_day = f"ADD_MONTHS(@0, @2) = {days[1]} AND {time.format(0)} > {time.format(1)}"
+    return spark(f"CAST((@2 - IF({is_same_day}, 1, 0)) DIV {_MONTHS_OF[unit]} AS INT)", begin, end, whole)
 
 
 def _unit(call: Call) -> str:

@@ -94,10 +94,13 @@ def arithmetic(node: exp.Expr, left: DataType | None, right: DataType | None) ->
             return time if other.name == "INTERVAL" else None
     if left.name not in NUMERIC or right.name not in NUMERIC:
         return None
-    for name in ("FLOAT", "DOUBLE"):  # FLOAT and DOUBLE is FLOAT in Flink
-        if name in (left.name, right.name):
-            return ScalarType(name)
+    names = [left.name, right.name]
+    inexact = [name for name in names if name in ("FLOAT", "DOUBLE")]
+    if inexact:  # of both, Flink takes the left one; FLOAT and DECIMAL is DOUBLE
+        return ScalarType("DOUBLE" if "DECIMAL" in names else inexact[0])
     if left.name in INTEGERS and right.name in INTEGERS:
+        if isinstance(node, exp.Mod):
+            return ScalarType(right.name)
         return ScalarType(max(left.name, right.name, key=INTEGERS.index))
     (p1, s1), (p2, s2) = _decimal(left), _decimal(right)
     if isinstance(node, (exp.Add, exp.Sub)):

@@ -20,6 +20,8 @@ from bridge.sql.tree import QueryTree
 __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
 
 _SUPPORTED = ("COUNT", "SUM", "MIN", "MAX", "AVG")
+_LONG = 28
+"""Sums of DECIMALs with more digits may have more than 38."""
 _COMPARABLE = (*NUMERIC, "CHAR", "VARCHAR", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
@@ -111,12 +113,17 @@ def translate_aggregate(tree: QueryTree, aggregate: Aggregate, argument: DataTyp
     total = _named(aggregate.node, "SUM")
     if argument.name in INTEGERS:
         note_sum(total, argument.name, argument.name if name == "SUM" else "BIGINT")
+    elif argument.parameters[0] > _LONG:
+        note_sum(total, argument.name, argument.name)
     if name == "SUM":
         return total if argument.name in INTEGERS else _cast(total, result.spark())
     count = spark("NULLIF(@0, 0)", _named(aggregate.node, "COUNT"))
     if argument.name in INTEGERS:
         return _cast(exp.IntDiv(this=total, expression=count), result.spark())
-    return _cast(exp.Div(this=total, expression=_cast(count, "DECIMAL(20,0)")), result.spark())
+    count = _cast(count, "DECIMAL(20,0)")
+    if argument.parameters[0] > _LONG:
+        return spark(f"TRY_CAST(TRY_DIVIDE(@0, @1) AS {result.spark()})", total, count)
+    return _cast(exp.Div(this=total, expression=count), result.spark())
 
 
 def _named(node: exp.Expr, name: str) -> exp.Expr:

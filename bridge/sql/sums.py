@@ -1,4 +1,4 @@
-"""Sums of integers that wrap in the type of their argument, as Flink's do.
+"""Sums that overflow as Flink's do: those of integers wrap in the type of their argument, a DECIMAL is NULL.
 
 A translated query has them as calls of SUM with a note, so that they stay what they are until its text is written.
 Spark's SUM gives a BIGINT, and raises an error where that overflows. A sum of BIGINTs is therefore one of their upper
@@ -20,7 +20,8 @@ _UPPER, _LOWER = "SHIFTRIGHT(@0, 32)", "@0 & 4294967295L"
 
 
 def note_sum(node: exp.Expr, argument: str, result: str) -> exp.Expr:
-    """Notes that a SUM, or the FILTER around it, of integers of type `argument` wraps in type `result`."""
+    """Notes that a SUM, or the FILTER around it, of integers of type `argument` wraps in type `result`; one of
+    DECIMALs is NULL if it overflows."""
     node.meta[_TYPES] = (argument, result)
     return node
 
@@ -38,12 +39,14 @@ def with_wrapping_sums(tree: exp.Expr) -> exp.Expr:
 
 
 def wrapping_sum(column: str, type: str) -> str:
-    """Returns, in Spark SQL, the sum of a column of integers of this type, which wraps in it."""
+    """Returns, in Spark SQL, the sum of a column of integers or DECIMALs of this type, which overflows as Flink's."""
     total = exp.Anonymous(this="SUM", expressions=[exp.column(column, quoted=True)])
     return str(_wrapping(total, type, type).sql("spark", identify=True, normalize_functions=False))
 
 
 def _wrapping(node: exp.Expr, argument: str, result: str) -> exp.Expr:
+    if argument == "DECIMAL":
+        return _of(node, "@0", "TRY_SUM")
     if argument != "BIGINT":
         return wrapped(node, result)
     call = node.this if isinstance(node, exp.Filter) else node
@@ -55,10 +58,11 @@ def _wrapping(node: exp.Expr, argument: str, result: str) -> exp.Expr:
     return wrapped(exp.paren(spark(f"{carried} | (@1 & 4294967295L)", upper, lower)), result)
 
 
-def _of(node: exp.Expr, text: str) -> exp.Expr:
+def _of(node: exp.Expr, text: str, function: str = "SUM") -> exp.Expr:
     """A copy of the SUM, with its DISTINCT and FILTER, of another expression of its argument."""
     copy = node.copy()
     call = copy.this if isinstance(copy, exp.Filter) else copy
+    call.set("this", function)
     holder = call.expressions[0] if isinstance(call.expressions[0], exp.Distinct) else call
     holder.set("expressions", [spark(text, *holder.expressions)])
     return copy

@@ -99,6 +99,11 @@ def test_common_type_of_unknown_types() -> None:
         ("a - b", "FLOAT", "FLOAT", "FLOAT"),
         ("a - b", "STRING", "INT", None),
         ("a - b", "TIMESTAMP(3)", "TIMESTAMP(3)", None),
+        ("a % b", "INT", "SMALLINT", "SMALLINT"),
+        ("a % b", "SMALLINT", "INT", "INT"),
+        ("a * b", "FLOAT", "DECIMAL(4, 2)", "DOUBLE"),
+        ("a * b", "FLOAT", "DOUBLE", "FLOAT"),
+        ("a * b", "DOUBLE", "FLOAT", "DOUBLE"),
     ],
 )
 def test_arithmetic(text: str, left: str, right: str, found: str | None) -> None:

@@ -23,7 +23,7 @@ from tests.expressions.vectors import given as values_given
 from tests.sql.scripts import refusal
 
 _DRAWN = 120
-_PARTS = 8
+_PARTS = 16
 """Of the slow test: each has the time-out of a test, which all at once need on a busy machine."""
 _PAGE = Path(__file__).parents[2] / "docs" / "sql-functions.md"
 _WITH_KEYWORDS = {

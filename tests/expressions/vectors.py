@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from benchmarks.flink_vectors.corpus import ARRAYS, COLUMNS, columns, documents
+from benchmarks.flink_vectors.corpus import ARRAYS, COLUMNS, ROWS, columns, documents
 from bridge.ddl import parse
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.expressions import spark_text as text_of
@@ -49,6 +49,7 @@ __all__ = [
     "is_same",
     "spark_text",
     "translated",
+    "values_of",
     "vectors",
 ]
 
@@ -60,6 +61,7 @@ def columns_of(columns: str) -> Mapping[str, DataType]:
 
 
 TYPES: Mapping[str, DataType] = columns_of(columns())
+_FILE = Path(__file__).with_name("vectors.jsonl")
 _AT_ONCE = 60
 _TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 
@@ -92,11 +94,12 @@ def drawn_seed() -> int:
     return seed
 
 
-def vectors() -> Iterator[Vector]:
-    """All vectors, in the order of the file."""
-    lines = (Path(__file__).with_name("vectors.jsonl")).read_text().splitlines()
+def vectors(file: Path = _FILE, rows: int = ROWS) -> Iterator[Vector]:
+    """All vectors, in the order of the file; each has a value for so many rows."""
+    lines = file.read_text().splitlines()
     for line in map(json.loads, lines[1:]):
-        values = line.get("values") or [{"error": line.get("error", "")}] * len(list(documents()))
+        same = line["value"] if "value" in line else {"error": line.get("error", "")}
+        values = line.get("values") or [same] * rows
         yield Vector(line["expression"], line.get("refused"), line.get("type", ""), values)
 
 
@@ -135,9 +138,9 @@ def translated(expression: str, types: Mapping[str, DataType] | None = None) -> 
     return translate(cursor, 0, len(cursor.tokens) - 1, "c", TYPES if types is None else types)
 
 
-def inputs(spark: SparkSession) -> DataFrame:
-    """The table of which the columns are."""
-    rows = [json.loads(document) for document in documents()]
+def inputs(spark: SparkSession, of: Iterable[str] | None = None) -> DataFrame:
+    """The table of which the columns are, or one of other documents."""
+    rows = [json.loads(document) for document in (documents() if of is None else of)]
     as_is = ("BOOLEAN", "INT", "TINYINT", "SMALLINT", "BIGINT")
     plain = {
         name: type.spark() if type.spark().startswith(("ARRAY", "MAP", *as_is)) else "STRING"
@@ -180,7 +183,11 @@ def _one(table: DataFrame, text: str, rid: int) -> Any:
 
 
 def _collected(table: DataFrame, texts: Sequence[str]) -> list[list[Any]]:
-    frame = table.selectExpr("rid", *(f"({text}) AS v{n}" for n, text in enumerate(texts)))
+    return values_of(table.selectExpr("rid", *(f"({text}) AS v{n}" for n, text in enumerate(texts))))
+
+
+def values_of(frame: DataFrame) -> list[list[Any]]:
+    """The values of each column but the first, in the order of that one."""
     is_time = [isinstance(f.dataType, _TIMES) for f in frame.schema.fields]
     shown = [
         F.col(f.name).cast("string").alias(f.name) if time else F.col(f.name)
@@ -189,7 +196,7 @@ def _collected(table: DataFrame, texts: Sequence[str]) -> list[list[Any]]:
     rows = sorted(frame.select(*shown).collect(), key=lambda row: row[0])
     return [
         [{"time": row[n]} if is_time[n] and row[n] is not None else _plain(row[n]) for row in rows]
-        for n in range(1, len(texts) + 1)
+        for n in range(1, len(frame.columns))
     ]
 
 

@@ -29,6 +29,11 @@ LOWER = f"SUM(`views`.`user_id` & {ONES}) {FILTER}"
             f"| (({LOWER}) & {ONES})) AS BIGINT)",
         ),
         ("SUM(price)", "DECIMAL(38, 2)", "CAST(SUM(`views`.`price`) AS DECIMAL(38, 2))"),
+        (
+            "SUM(CAST(page AS DECIMAL(29, 1)))",
+            "DECIMAL(38, 1)",
+            "CAST(TRY_SUM(TRY_CAST(`views`.`page` AS DECIMAL(29, 1))) AS DECIMAL(38, 1))",
+        ),
         ("SUM(CAST(page AS DOUBLE))", "DOUBLE", "CAST(SUM(CAST(`views`.`page` AS DOUBLE)) AS DOUBLE)"),
         ("MIN(ts)", "TIMESTAMP(3)", "CAST(MIN(`views`.`ts`) AS TIMESTAMP_NTZ)"),
         ("MAX(DISTINCT page)", "INT", "CAST(MAX(DISTINCT `views`.`page`) AS INT)"),
