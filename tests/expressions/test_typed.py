@@ -17,6 +17,7 @@ from bridge.ddl.expressions import spark_text
 from bridge.errors import DdlError
 from bridge.expressions.signatures import FUNCTIONS
 from bridge.expressions.typed import type_of
+from bridge.session import child_session
 from tests.expressions.known_differences import DIFFERENCES, is_known
 from tests.expressions.vectors import Vector, drawn_seed, evaluate, inputs, is_same, translated, vectors
 from tests.expressions.vectors import given as values_given
@@ -102,9 +103,15 @@ def test_a_sample_has_the_values_of_flink(spark: SparkSession) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_all_have_the_values_of_flink(spark: SparkSession, part: int) -> None:
-    assert _faults(spark, list(vectors())[part::_PARTS]) == []
+def test_all_have_the_values_of_flink(spark: SparkSession, compiled: bool, part: int) -> None:
+    """Spark compiles the expressions of users; the sessions of tests do not."""
+    session = child_session(spark)
+    if compiled:
+        session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+        session.conf.set("spark.sql.codegen.wholeStage", "true")
+    assert _faults(session, list(vectors())[part::_PARTS]) == []
 
 
 def test_every_function_is_accepted_in_some_way() -> None:
