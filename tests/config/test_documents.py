@@ -67,3 +67,35 @@ def definition(columns: str, options: str) -> str:
 def test_refused_when_the_file_is_loaded(tmp_path: Path, columns: str, options: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=rf"orders.yaml:\d+: topic: .*{message}"):
         loaded(tmp_path, definition(columns, options))
+
+
+@pytest.mark.parametrize(
+    ("format", "nullable"),
+    [("avro", False), ("avro-confluent", False), ("debezium-avro-confluent", False), ("json", True)],
+)
+def test_the_primary_key_is_not_null_in_schemas_that_say_so(
+    tmp_path: Path, format: str, nullable: bool
+) -> None:
+    """Flink writes and reads Avro without a union for such a column; its JSON has no schema."""
+    url = "" if format in ("avro", "json") else f", '{format}.url' = 'http://r:1'"
+    columns = "a INT, b INT, PRIMARY KEY (a) NOT ENFORCED"
+    is_changes = format.startswith("debezium")
+    text = definition(columns, f"'format' = '{format}'{url}") if is_changes else _upsert(columns, format)
+    topic = loaded(tmp_path, text).topic
+    for document in (topic.key, topic.value):
+        if document is not None:
+            assert [f.type.nullable for f in document.row.fields if f.name == "a"] == [nullable]
+    assert [f.type.nullable for f in topic.value.row.fields if f.name == "b"] == [True]
+
+
+def _upsert(columns: str, format: str) -> str:
+    option = ", '{0}.format' = '{1}'"
+    if "confluent" in format:
+        option += ", '{0}.avro-confluent.url' = 'http://r:1'"
+    ddl = f"""\
+    CREATE TABLE orders ({columns}) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'localhost:9092'
+      {option.format("key", format)}{option.format("value", format)}
+    )
+"""
+    return f"{HEAD}topic:\n  ddl: |\n{ddl}{REST}"
