@@ -34,7 +34,7 @@ _CONSTANTS: Mapping[str, Sequence[str]] = {
     "path": ("'$.a'", "'$.a.b'"),
     "unit": ("HOUR", "DAY", "MONTH"),
     "flag": ("TRUE", "FALSE"),
-    "texts": ("ARRAY['b', 'a', 'b']", "ARRAY['n']"),
+    "texts": ("CAST(ARRAY['b', 'a', 'b'] AS ARRAY<STRING>)", "CAST(ARRAY['n'] AS ARRAY<STRING>)"),
     "integers": ("ARRAY[3, 1, 2]",),
     "one": ("ARRAY['a']",),
     "map": ("MAP['a', '1', 'b', '2']",),
@@ -55,11 +55,13 @@ _LITERALS = {"STR_TO_MAP": ("','", "'='"), "TO_TIMESTAMP_LTZ": ("0",)}
 
 
 def drawn_call(draw: random.Random, columns: Sequence[tuple[str, str]]) -> str:
-    """A call as STRING, of some function of one or more of these columns."""
+    """A call as STRING, of some function of one or more of these columns. A DOUBLE becomes a FLOAT before: its last
+    digit is that of the machine, as Java's Math leaves it open."""
     types = {type for _, type in columns}
     fit = [s for s in SIGNATURES if any(types.intersection(_COLUMNS.get(kind, ())) for kind in s.kinds)]
     chosen = draw.choice([s for s in fit if all(types.intersection(_COLUMNS.get(k, types)) for k in s.kinds)])
-    return f"CAST({_called(draw, chosen, columns)} AS STRING)"
+    call = _called(draw, chosen, columns)
+    return f"CAST({f'CAST({call} AS FLOAT)' if chosen.result == 'DOUBLE' else call} AS STRING)"
 
 
 def _called(draw: random.Random, signature: Signature, columns: Sequence[tuple[str, str]]) -> str:
