@@ -54,8 +54,7 @@ def machine() -> str:
     )
 
 
-def commit() -> str:
-    """The commit of the code that runs, and whether files differ from it; "unknown" outside of a repository."""
+def _commit() -> str:
     place = Path(__file__).parent
 
     def said(*arguments: str) -> str:
@@ -67,6 +66,15 @@ def commit() -> str:
         return f"`{said('rev-parse', '--short=12', 'HEAD')}`{' with changes' if changed else ''}"
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+_COMMIT = _commit()
+"""Of the moment when the run begins: others may commit while it goes on."""
+
+
+def commit() -> str:
+    """The commit of the code that runs, and whether files differ from it; "unknown" outside of a repository."""
+    return _COMMIT
 
 
 def since(commit: str) -> str:

@@ -28,3 +28,17 @@ def loaded(folder: Path, text: str, environ: Mapping[str, str] | None = None) ->
     file = folder / "orders.yaml"
     file.write_text(text, encoding="utf-8")
     return config.load(file, environ=environ or {})
+
+
+def upsert_file(columns: str, format: str) -> str:
+    """A pipeline file of an upsert topic whose keys and values have this format."""
+    option = ", '{0}.format' = '{1}'"
+    if "confluent" in format:
+        option += ", '{0}.avro-confluent.url' = 'http://r:1'"
+    ddl = f"""\
+    CREATE TABLE orders ({columns}) WITH (
+      'connector' = 'upsert-kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'localhost:9092'
+      {option.format("key", format)}{option.format("value", format)}
+    )
+"""
+    return f"{HEAD}topic:\n  ddl: |\n{ddl}{REST}"

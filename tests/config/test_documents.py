@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DefinitionError
-from tests.config.files import HEAD, REST, loaded
+from tests.config.files import HEAD, REST, loaded, upsert_file
 
 
 def definition(columns: str, options: str) -> str:
@@ -80,22 +80,9 @@ def test_the_primary_key_is_not_null_in_schemas_that_say_so(
     url = "" if format in ("avro", "json") else f", '{format}.url' = 'http://r:1'"
     columns = "a INT, b INT, PRIMARY KEY (a) NOT ENFORCED"
     is_changes = format.startswith("debezium")
-    text = definition(columns, f"'format' = '{format}'{url}") if is_changes else _upsert(columns, format)
+    text = definition(columns, f"'format' = '{format}'{url}") if is_changes else upsert_file(columns, format)
     topic = loaded(tmp_path, text).topic
     for document in (topic.key, topic.value):
         if document is not None:
             assert [f.type.nullable for f in document.row.fields if f.name == "a"] == [nullable]
     assert [f.type.nullable for f in topic.value.row.fields if f.name == "b"] == [True]
-
-
-def _upsert(columns: str, format: str) -> str:
-    option = ", '{0}.format' = '{1}'"
-    if "confluent" in format:
-        option += ", '{0}.avro-confluent.url' = 'http://r:1'"
-    ddl = f"""\
-    CREATE TABLE orders ({columns}) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'localhost:9092'
-      {option.format("key", format)}{option.format("value", format)}
-    )
-"""
-    return f"{HEAD}topic:\n  ddl: |\n{ddl}{REST}"

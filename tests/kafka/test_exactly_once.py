@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +154,15 @@ def files(spark: SparkSession, broker: Broker, tmp_path: Path, unique: Callable[
     return Files(spark, broker, tmp_path, unique("files"))
 
 
+def _tasks_end(spark: SparkSession) -> None:
+    """Wait for the other tasks of a failed job: one that begins to send later would take over from the next run."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    deadline = time.monotonic() + 30
+    while store.executorList(True).apply(0).activeTasks():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("anew", ["1", "65536"])
 def test_partly_sent_files_are_continued(files: Files, arm: Callable[[str, str], Path], anew: str) -> None:
     """Files are read whole even if the session has other settings by then."""
@@ -161,6 +171,7 @@ def test_partly_sent_files_are_continued(files: Files, arm: Callable[[str, str],
     with pytest.raises(Exception, match="failpoint"):
         files.send()
     assert hit.exists()
+    _tasks_end(files.spark)
     assert 0 < sum(files.there().values()) < 240
     with session_settings(files.spark, {"spark.sql.files.maxPartitionBytes": anew}):
         files.send()

@@ -133,11 +133,15 @@ class Destination:
 
 def topic_key(topic: Topic) -> str:
     """Describe the key by which a topic tells rows apart, as `PublishProgress.key` records it: PRIMARY KEY, format and
-    fields of the record key."""
+    fields of the record key, NOT NULL where only the PRIMARY KEY makes them so: older bridges wrote other bytes."""
     if topic.appends:
         return "no PRIMARY KEY"
     primary_key = f"PRIMARY KEY ({', '.join(topic.schema.primary_key)})"
     if topic.key is None:
         return primary_key
-    fields = ", ".join(field.name for field in topic.key.row.fields)
+    declared = topic.schema.row(topic.key.columns)
+    fields = ", ".join(
+        f"{f.name} NOT NULL" if d.type.nullable and not f.type.nullable else f.name
+        for f, d in zip(topic.key.row.fields, declared.fields, strict=True)
+    )
     return f"{primary_key}, record keys in {topic.key.name} ({fields})"

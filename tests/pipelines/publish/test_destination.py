@@ -17,10 +17,11 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.kafka import admin
-from bridge.pipelines.publish.destination import Destination
+from bridge.pipelines.publish.destination import Destination, topic_key
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.table_to_topic import resync
 from bridge.publish_progress import PublishProgress
+from tests.config.files import loaded, upsert_file
 from tests.pipelines.publish.test_run import folded, sql, table
 from tests.pipelines.world import World
 
@@ -168,6 +169,19 @@ def test_another_key(make: Make, unique: Callable[[str], str], columns: str, key
     world.topic = unique("topic")
     world.broker.create_topic(world.topic, partitions=1)
     assert resync(world.spark, world.definition()).inserted == 2
+
+
+@pytest.mark.parametrize(
+    ("format", "column", "fields"),
+    [("avro", "a INT", "a NOT NULL"), ("avro", "a INT NOT NULL", "a"), ("json", "a INT", "a")],
+)
+def test_a_key_that_older_bridges_wrote_with_other_bytes(
+    tmp_path: Path, format: str, column: str, fields: str
+) -> None:
+    """Their Avro had a union for a column that only the PRIMARY KEY makes NOT NULL."""
+    text = upsert_file(f"{column}, b INT, PRIMARY KEY (a) NOT ENFORCED", format)
+    key = topic_key(loaded(tmp_path, text).topic)
+    assert key == f"PRIMARY KEY (a), record keys in {format} ({fields})"
 
 
 def test_progress_of_an_older_bridge_takes_what_is_there(make: Make) -> None:

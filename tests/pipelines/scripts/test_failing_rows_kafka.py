@@ -102,6 +102,7 @@ def _quarantined(spark: SparkSession, lake: Path, name: str) -> list[tuple[Any, 
     return sorted((*row[:3], [tuple(key[1:]) for key in row[3]], row[4]) for row in chosen)
 
 
+@pytest.mark.slow
 def test_rows_of_a_topic_without_a_key_are_named_by_their_records(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> None:

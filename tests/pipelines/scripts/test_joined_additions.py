@@ -117,10 +117,10 @@ def test_what_is_merged(lake: Path) -> None:
 
 
 def test_some_histories(spark: SparkSession, lake: Path) -> None:
-    """Of two drawn queries; those of all queries are played by the slow test."""
+    """Of a drawn query; those of all queries are played by the slow test."""
     seed = drawn_seed()
-    names = random.Random(seed).sample(IN_DEFAULT_TESTS, 2)
-    played(spark, lake, seed, {name: QUERIES[name] for name in names}, histories=20, batches=2, events=EVENTS)
+    name = random.Random(seed).choice(IN_DEFAULT_TESTS)
+    played(spark, lake, seed, {name: QUERIES[name]}, histories=20, batches=2, events=EVENTS)
 
 
 @pytest.mark.slow

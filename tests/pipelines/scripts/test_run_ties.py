@@ -59,7 +59,7 @@ def kept(rows: list[dict[str, Any]]) -> dict[str, dict[Any, int]]:
     return {name: {key: row["n"] for key, row in by.items()} for name, by in found.items()}
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(len(_QUERIES), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(len(_QUERIES), marks=pytest.mark.slow)])
 def test_rows_with_equal_times(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], count: int
 ) -> None:
