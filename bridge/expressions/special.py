@@ -97,6 +97,8 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
         isinstance(type_of(side), ArrayType) for side in (node.this, node.expression)
     ):
         sides = [node.this, node.expression]
+        if isinstance(node, (exp.EQ, exp.NullSafeEQ)) and _join(*sides):
+            return node
         if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
             made = spark(f"COALESCE({EQUAL_ARRAYS}, @0 IS NULL AND @1 IS NULL)", *sides)
         else:
@@ -108,6 +110,12 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
         if names == ["FLOAT", "DOUBLE"]:  # compared as FLOAT in Flink, the other way round as DOUBLE
             node.set("expression", spark("CAST(@0 AS FLOAT)", node.expression))
     return node
+
+
+def _join(one: exp.Expr, other: exp.Expr) -> bool:
+    """Whether an equality joins two tables: the keys of a join are compared by their bytes, NULLs in them, too."""
+    tables = [{column.table for column in side.find_all(exp.Column)} for side in (one, other)]
+    return all(len(of) == 1 for of in tables) and tables[0] != tables[1]
 
 
 def _case(node: exp.Case, type_of: TypeOf) -> DataType | None:

@@ -14,14 +14,12 @@ from bridge.expressions.names import AGGREGATES
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NUMERIC
 from bridge.schema import DataType, ScalarType
-from bridge.sql.sums import note_sum
+from bridge.sql.sums import LONGEST, note_sum
 from bridge.sql.tree import QueryTree
 
 __all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
 
 _SUPPORTED = ("COUNT", "SUM", "MIN", "MAX", "AVG")
-_LONG = 28
-"""Sums of DECIMALs with more digits may have more than 38."""
 _COMPARABLE = (*NUMERIC, "CHAR", "VARCHAR", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
@@ -113,7 +111,7 @@ def translate_aggregate(tree: QueryTree, aggregate: Aggregate, argument: DataTyp
     total = _named(aggregate.node, "SUM")
     if argument.name in INTEGERS:
         note_sum(total, argument.name, argument.name if name == "SUM" else "BIGINT")
-    elif argument.parameters[0] > _LONG:
+    elif argument.parameters[0] > LONGEST:
         note_sum(total, argument.name, argument.name)
     if name == "SUM":
         return total if argument.name in INTEGERS else _cast(total, result.spark())
@@ -121,7 +119,7 @@ def translate_aggregate(tree: QueryTree, aggregate: Aggregate, argument: DataTyp
     if argument.name in INTEGERS:
         return _cast(exp.IntDiv(this=total, expression=count), result.spark())
     count = _cast(count, "DECIMAL(20,0)")
-    if argument.parameters[0] > _LONG:
+    if argument.parameters[0] > LONGEST:
         return spark(f"TRY_CAST(TRY_DIVIDE(@0, @1) AS {result.spark()})", total, count)
     return _cast(exp.Div(this=total, expression=count), result.spark())
 

@@ -6,6 +6,7 @@ from bridge.sql.accumulators import Accumulator, counted_values, merged_columns
 from bridge.sql.analysis import Analysed
 from bridge.sql.plan import PartColumn
 from bridge.sql.sink import Result
+from bridge.sql.sums import has_long_sum
 from bridge.sql.tree import spark_text
 
 __all__ = ["result_accumulators", "result_parts"]
@@ -41,6 +42,8 @@ def result_accumulators(result: Result, analysed: Analysed) -> dict[str, Accumul
         return {}
     types = [column.type for column in analysed.relation.columns]
     found = merged_columns(analysed.accumulators, types, result.targets, result.uncast)
+    if has_long_sum(result.spark):
+        return {}
     if "join" not in operations:
         return found
     needs_more = Accumulator.AVERAGE in found.values() or counted_values(result.spark, result.key, found)

@@ -13,8 +13,10 @@ from bridge.expressions.arithmetic import cut_decimal, wrapped
 from bridge.expressions.template import spark
 from bridge.schema import ScalarType
 
-__all__ = ["note_sum", "with_wrapping_sums", "wrapping_sum"]
+__all__ = ["LONGEST", "has_long_sum", "note_sum", "with_wrapping_sums", "wrapping_sum"]
 
+LONGEST = 28
+"""The digits of a DECIMAL of which no sum has more than 38, as SUM adds ten."""
 _TYPES = "sum_of"
 _UPPER, _LOWER = "SHIFTRIGHT(@0, 32)", "@0 & 4294967295L"
 
@@ -24,6 +26,12 @@ def note_sum(node: exp.Expr, argument: str, result: str) -> exp.Expr:
     DECIMALs is NULL if it overflows."""
     node.meta[_TYPES] = (argument, result)
     return node
+
+
+def has_long_sum(tree: exp.Expr) -> bool:
+    """Returns whether a sum of DECIMALs may overflow. A group whose sum is NULL for that does not say so, and rows that
+    are added to it would begin a new sum."""
+    return any(node.meta.get(_TYPES, ("",))[0] == "DECIMAL" for node in tree.walk())
 
 
 def with_wrapping_sums(tree: exp.Expr) -> exp.Expr:
@@ -39,7 +47,7 @@ def with_wrapping_sums(tree: exp.Expr) -> exp.Expr:
 
 
 def wrapping_sum(column: str, type: str) -> str:
-    """Returns, in Spark SQL, the sum of a column of integers or DECIMALs of this type, which overflows as Flink's."""
+    """Returns, in Spark SQL, the sum of a column of integers of this type, which wraps in it."""
     total = exp.Anonymous(this="SUM", expressions=[exp.column(column, quoted=True)])
     return str(_wrapping(total, type, type).sql("spark", identify=True, normalize_functions=False))
 

@@ -50,6 +50,15 @@ def test_queries_that_need_rows_again(query: str) -> None:
     assert plan(query).accumulators == {}
 
 
+@pytest.mark.parametrize(("digits", "merged"), [(28, {"a", "b"}), (29, set())])
+def test_sums_that_may_overflow_are_computed_from_all_rows(digits: int, merged: set[str]) -> None:
+    """Their NULL does not say that it was a number too long, to which more rows add nothing."""
+    query = f"SELECT region, SUM(CAST(price AS DECIMAL({digits}, 0))) FROM views GROUP BY region"
+    assert set(plan(query, "a STRING, b DECIMAL(38, 0)").accumulators) == merged
+    average = query.replace("SUM", "AVG")
+    assert set(plan(average, "a STRING, b DECIMAL(38, 6)").accumulators) == merged
+
+
 @pytest.mark.parametrize(
     ("query", "values"),
     [

@@ -147,3 +147,9 @@ def test_groups_of_a_join_of_subqueries() -> None:
             f"SELECT u.city, COUNT(*) FROM views AS v JOIN {side} AS u ON v.user_id = u.id GROUP BY u.city"
         )
         assert not found.parts_sql, side
+
+
+def test_arrays_are_keys_of_a_join() -> None:
+    """Compared by their bytes, as Flink does with keys; elsewhere an array with NULL equals none."""
+    query = "SELECT v.region, COUNT(*) FROM views v JOIN users u ON ARRAY[v.user_id] = ARRAY[u.id] GROUP BY v.region"
+    assert "ON ARRAY(`v`.`user_id`) = ARRAY(`u`.`id`)" in plan(query).spark_sql

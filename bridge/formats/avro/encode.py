@@ -16,7 +16,7 @@ __all__ = ["avro_bytes", "non_null_branch", "null_failures", "timestamp_unit"]
 
 _NULL = (
     "format '{format}': field '{path}' is null, and its Avro schema has no null, as it is NOT NULL or in the PRIMARY "
-    "KEY; declare it nullable, or give it a value (COALESCE)"
+    "KEY; give it a value (COALESCE), or leave such rows out"
 )
 
 

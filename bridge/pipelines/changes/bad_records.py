@@ -22,7 +22,7 @@ WAY_OUT = (
 def refuse_bad_records(definition: Definition, stats: BatchStats) -> None:
     """Raise BadRecordError where `bad-records` is `fail` and the batch has bad records.
 
-    The message names the partition, the offset and the reason of the first one.
+    The message names the partition, the offset, the key where it is known, and the reason of the first one.
     """
     if not stats.bad or definition.bad_records is not BadRecords.FAIL:
         return

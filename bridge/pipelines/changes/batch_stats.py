@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from bridge import compact
 from bridge.columns import BAD, KIND, POSITION, col, retracts
@@ -21,6 +24,8 @@ from bridge.spark_versions import or_public
 
 __all__ = ["BatchStats", "RowCounter", "collect_batch_stats", "count_rows"]
 
+_LONGEST = 100
+"""Characters of a value in an error."""
 _OBSERVATION_TIMEOUT_SECONDS = 5.0
 
 
@@ -67,9 +72,9 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
         F.count_if(col(BAD) == NEEDS_FULL_DECODE).alias("needs_full_decode"),
         F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
         F.count_if(col(BAD).isNull() & (col(KIND) == DROPPED)).alias("dropped"),
-        F.min(F.when(bad, F.struct(place.alias("place"), _row(definition), col(BAD).alias("reason")))).alias(
-            "first_bad"
-        ),
+        F.min(
+            F.when(bad, F.struct(place.alias("place"), _row(definition, changes), col(BAD).alias("reason")))
+        ).alias("first_bad"),
         unavailable.alias("unavailable"),
         two_partitions.alias("two_partitions"),
         F.count_if(diverted).alias("diverted"),
@@ -85,20 +90,28 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
     return BatchStats(**counts, first_bad=first_bad, newest_event_ms=newest_event_ms)
 
 
-def _row(definition: Definition) -> Column:
-    """ ", row (id: 5)", empty for a change whose key is not known: it could not be decoded, or its table has no key."""
-    key = definition.topic.schema.primary_key
+def _row(definition: Definition, changes: DataFrame) -> Column:
+    """The key as text, such as `, row (id: 5)`, without the values that `peek.hide` hides.
+
+    Empty where it is not known: it could not be decoded, or the table has none.
+    """
+    key, hidden = definition.primary_key, definition.peek_hides
     if not key:
         return F.lit("").alias("row")
-    named = [
-        F.concat(F.lit(f"{name}: "), F.coalesce(col(name).cast("string"), F.lit("NULL"))) for name in key
-    ]
-    is_known = F.coalesce(*(col(name).cast("string") for name in key)).isNotNull()
-    return (
-        F.when(is_known, F.concat(F.lit(", row ("), F.concat_ws(", ", *named), F.lit(")")))
-        .otherwise("")
-        .alias("row")
-    )
+    is_known = reduce(or_, (col(name).isNotNull() for name in key))
+    texts = {
+        name: F.lit("***") if {name, "*"} & set(hidden) else _shown(name, changes.schema[name].dataType)
+        for name in key
+    }
+    named = [F.concat(F.lit(f"{name}: "), F.coalesce(text, F.lit("NULL"))) for name, text in texts.items()]
+    row = F.concat(F.lit(", row ("), F.concat_ws(", ", *named), F.lit(")"))
+    return F.when(is_known, row).otherwise("").alias("row")
+
+
+def _shown(name: str, type: T.DataType) -> Column:
+    """A value of a key on one line of a log."""
+    text = F.hex(col(name)) if isinstance(type, T.BinaryType) else col(name).cast("string")
+    return F.regexp_replace(F.left(text, F.lit(_LONGEST)), r"\p{Cntrl}", "?")
 
 
 def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPartition, int]:

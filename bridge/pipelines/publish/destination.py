@@ -9,6 +9,7 @@ from functools import cached_property
 from bridge.definition import Definition, Topic
 from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin
+from bridge.options import FORMATS
 from bridge.publish_progress import NOTHING, PublishProgress, key_digest
 
 __all__ = ["Destination", "topic_key"]
@@ -119,10 +120,17 @@ class Destination:
         """Raise GapError: no reader can match records of two keys, so a resync would not see those of the old one."""
         now, title = topic_key(self.topic), self.topic.title
         if progress.key not in ("", now, key_digest(now)):
+            without = now.replace(" NOT NULL", "")
+            is_older = without != now and progress.key in (without, key_digest(without))
+            way = (
+                "An older bridge wrote Avro keys with other bytes: name"
+                if is_older
+                else "Put the key back, or name"
+            )
             raise GapError(
                 f"{self._name!r}: what is in {title} was sent with {progress.key}, the DDL has {now}. Its records "
                 "would stay there beside those of the new key, and neither a publish nor a resync could take them "
-                f"away. Put the key back, or name a new topic and {_SEND_WHOLE_TABLE}"
+                f"away. {way} a new topic and {_SEND_WHOLE_TABLE}"
             )
 
     def _gap(self, reason: str) -> GapError:
@@ -133,15 +141,16 @@ class Destination:
 
 def topic_key(topic: Topic) -> str:
     """Describe the key by which a topic tells rows apart, as `PublishProgress.key` records it: PRIMARY KEY, format and
-    fields of the record key, NOT NULL where only the PRIMARY KEY makes them so: older bridges wrote other bytes."""
+    fields of the record key, NOT NULL in a schema that is derived: older bridges did not say so, and wrote other bytes.
+    """
     if topic.appends:
         return "no PRIMARY KEY"
     primary_key = f"PRIMARY KEY ({', '.join(topic.schema.primary_key)})"
     if topic.key is None:
         return primary_key
-    declared = topic.schema.row(topic.key.columns)
+    is_derived = FORMATS[topic.key.name].has_nullability and "schema" not in topic.key.options
     fields = ", ".join(
-        f"{f.name} NOT NULL" if d.type.nullable and not f.type.nullable else f.name
-        for f, d in zip(topic.key.row.fields, declared.fields, strict=True)
+        f"{field.name} NOT NULL" if is_derived and not field.type.nullable else field.name
+        for field in topic.key.row.fields
     )
     return f"{primary_key}, record keys in {topic.key.name} ({fields})"

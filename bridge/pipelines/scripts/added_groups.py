@@ -83,8 +83,8 @@ def _taken_away(plan: InsertPlan, schema: T.StructType, column: str, values: Dat
 
 
 def _merged(how: Accumulator, name: str, type: T.DataType) -> Column:
-    if how is Accumulator.SUM and isinstance(type, (T.IntegralType, T.DecimalType)):
-        return F.expr(wrapping_sum(name, type.simpleString().upper().partition("(")[0]))
+    if how is Accumulator.SUM and isinstance(type, T.IntegralType):
+        return F.expr(wrapping_sum(name, type.simpleString().upper()))
     if how is Accumulator.GROUP:  # the same value in all rows but those that take something away
         return F.first(col(name), ignorenulls=True)
     return F.call_function(how.value, col(name))

@@ -26,6 +26,7 @@ from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
 from bridge.sql.plain_aggregates import PlainAggregate, PlainFunction
+from bridge.sql.sums import LONGEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +39,6 @@ MOST_ROWS = 10_000_000
 """Of each: files of one value have many rows in few bytes."""
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_LONGEST = 28
-"""The digits of a DECIMAL of which Spark's sum, with ten more, cannot be cut to 38."""
 _GROUP, _DISTINCT = PlainFunction.GROUP, PlainFunction.COUNT_DISTINCT
 _BOUNDS = (PlainFunction.MIN, PlainFunction.MAX)
 _COUNTS = (PlainFunction.COUNT_ROWS, PlainFunction.COUNT)
@@ -118,7 +117,7 @@ def _are_exact(inputs: _Inputs) -> bool:
 def _is_exact(function: PlainFunction, type: T.DataType, own: T.DataType) -> bool:
     if function is PlainFunction.SUM:
         if isinstance(type, T.DecimalType):
-            return type.precision <= _LONGEST and own == T.DecimalType(38, type.scale)
+            return type.precision <= LONGEST and own == T.DecimalType(38, type.scale)
         return isinstance(type, _INTEGERS) and own == type
     if not is_simple(type) or (isinstance(type, T.DecimalType) and function in (_GROUP, _DISTINCT)):
         return False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import Observation, SparkSession
 
-from bridge.pipelines.changes.batch_stats import RowCounter, count_rows
+from bridge.pipelines.changes.batch_stats import RowCounter, collect_batch_stats, count_rows
+from tests.config.files import loaded, upsert_file
 from tests.public_api import PublicApi
 
 pytestmark = pytest.mark.versions
@@ -17,6 +20,32 @@ def test_rows_are_counted_by_the_first_job(spark: SparkSession) -> None:
     assert counter.value() == 7
     frame.limit(1).collect()
     assert counter.value() == 7
+
+
+@pytest.mark.parametrize(
+    ("hidden", "row"),
+    [
+        ("", f"row (a: {'x?' * 50}, b: 01FF)"),
+        ("peek: {hide: [b]}\n", f"row (a: {'x?' * 50}, b: ***)"),
+        ("peek: {hide: all}\n", "row (a: ***, b: ***)"),
+    ],
+)
+def test_the_key_of_the_first_bad_record(spark: SparkSession, tmp_path: Path, hidden: str, row: str) -> None:
+    """On one line, of bounded length, and without what the file hides."""
+    file = upsert_file("a STRING, b BYTES, c INT, PRIMARY KEY (a, b) NOT ENFORCED", "json")
+    place = {"topic": "t", "partition": 0}
+    changes = spark.createDataFrame(
+        [
+            (None, None, None, "no key", {**place, "offset": 2}),
+            ("x\n" * 99, b"\x01\xff", None, "bad", {**place, "offset": 1}),
+        ],
+        "a STRING, b BINARY, __kind STRING, __bad STRING, "
+        "__position STRUCT<topic: STRING, partition: INT, offset: BIGINT>",
+    )
+    stats = collect_batch_stats(loaded(tmp_path, file + hidden), changes)
+    assert stats.first_bad == f"t-0 at offset 1, {row}: bad"
+    other = collect_batch_stats(loaded(tmp_path, file), changes.where("a IS NULL"))
+    assert other.first_bad == "t-0 at offset 2: no key"
 
 
 def test_where_the_observation_tells_nothing_another_job_counts(spark: SparkSession) -> None:

@@ -173,12 +173,16 @@ def test_another_key(make: Make, unique: Callable[[str], str], columns: str, key
 
 @pytest.mark.parametrize(
     ("format", "column", "fields"),
-    [("avro", "a INT", "a NOT NULL"), ("avro", "a INT NOT NULL", "a"), ("json", "a INT", "a")],
+    [
+        ("avro", "a INT", "a NOT NULL"),
+        ("avro", "a INT NOT NULL", "a NOT NULL"),
+        ("json", "a INT NOT NULL", "a"),
+    ],
 )
 def test_a_key_that_older_bridges_wrote_with_other_bytes(
     tmp_path: Path, format: str, column: str, fields: str
 ) -> None:
-    """Their Avro had a union for a column that only the PRIMARY KEY makes NOT NULL."""
+    """Their Avro had a union for a column that only the PRIMARY KEY makes NOT NULL, and their progress did not tell."""
     text = upsert_file(f"{column}, b INT, PRIMARY KEY (a) NOT ENFORCED", format)
     key = topic_key(loaded(tmp_path, text).topic)
     assert key == f"PRIMARY KEY (a), record keys in {format} ({fields})"

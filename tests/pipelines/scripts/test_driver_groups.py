@@ -120,7 +120,6 @@ def test_what_is_left_to_spark(spark: SparkSession, lake: Path, monkeypatch: pyt
 
 LEFT = {
     "doubles": ("g, MAX(f)", "g STRING, x DOUBLE"),
-    "sums": ("g, SUM(q)", "g STRING, x DECIMAL(38, 2)"),
     "binary": ("raw, COUNT(*)", "g BYTES, x BIGINT"),
     "prices": ("q, COUNT(*)", "g DECIMAL(29, 2), x BIGINT"),
     "different": ("g, COUNT(DISTINCT q)", "g STRING, x BIGINT"),
