@@ -6,7 +6,7 @@ reason and the way out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 __all__ = [
@@ -277,9 +277,10 @@ class TableSchema:
         return tuple(c for c in self.columns if isinstance(c, ComputedColumn))
 
     def row(
-        self, names: tuple[str, ...], strip_prefix: str = "", *, required: Collection[str] = ()
+        self, names: tuple[str, ...], strip_prefix: str = "", *, key_is_required: bool = False
     ) -> RowType:
-        """Return the ROW of the named physical columns, in that order, names stripped of `strip_prefix`; the columns
-        `required` are NOT NULL in it."""
+        """Return the ROW of the named physical columns, in that order, names stripped of `strip_prefix`; those of the
+        PRIMARY KEY are NOT NULL where `key_is_required`."""
+        required = self.primary_key if key_is_required else ()
         types = {c.name: c.type.required() if c.name in required else c.type for c in self.physical}
         return RowType(tuple(RowField(n.removeprefix(strip_prefix), types[n]) for n in names))

@@ -198,22 +198,18 @@ _KINDS: dict[str, tuple[str, ...]] = {
 _CONSTANT = ("regex", "pattern", "digits", "zone", "charset", "bits", "group", "flag")
 """Kinds that Spark takes as constants only, so that each of their values is tried."""
 _OTHERS = {
-    **{
-        "day": "DATE '1970-01-01'",
-        "ts": "{ts6}",
-        "ts6": "TIMESTAMP '2024-02-29 12:00:00'",
-        "lz": "{lz}",
-        "b": "{b2}",
-    },
-    **{
-        "bytes": "X'00'",
-        "bi": "{vb}",
-        "vb": "{bytes}",
-        "ch": "{vc}",
-        "vc": "{text}",
-        "texts": "{texts2}",
-        "map": "{map2}",
-    },
+    "day": "DATE '1970-01-01'",
+    "ts": "{ts6}",
+    "ts6": "TIMESTAMP '2024-02-29 12:00:00'",
+    "lz": "{lz}",
+    "b": "{b2}",
+    "bytes": "X'00'",
+    "bi": "{vb}",
+    "vb": "{bytes}",
+    "ch": "{vc}",
+    "vc": "{text}",
+    "texts": "{texts2}",
+    "map": "{map2}",
 }
 _LITERALS = {"STR_TO_MAP": ["',', '='", "';', ':'"], "TO_TIMESTAMP_LTZ": ["0", "3"]}
 _PATHS = ("'$.a'", "'lax $.b.c[0]'", "'strict $.a'", "'$'", "'$.a.x'", "'$[1]'", "'$[''a b'']'", "'$.b.c[*]'")
@@ -250,13 +246,9 @@ def _family(type: str) -> str:
         return "text"
     if name in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ"):
         return "time"
-    return (
-        "bytes"
-        if name in ("BYTES", "BINARY", "VARBINARY")
-        else name
-        if name in ("ARRAY", "MAP")
-        else "number"
-    )
+    if name in ("BYTES", "BINARY", "VARBINARY"):
+        return "bytes"
+    return name if name in ("ARRAY", "MAP") else "number"
 
 
 def _casts() -> Iterator[str]:
@@ -583,11 +575,8 @@ def expressions(seed: int = 0) -> list[str]:
 def key_of(template: str) -> str:
     """The function, the operator or the pair of types of a cast, which has literals enough."""
     every = COLUMNS | ARRAYS
-    plain = (
-        re.sub(r"CAST\(NULL AS [^)]*\)+", "{}", template)
-        if not template.startswith(("CAST", "TRY"))
-        else template
-    )
+    is_cast = template.startswith(("CAST", "TRY"))
+    plain = template if is_cast else re.sub(r"CAST\(NULL AS [^)]*\)+", "{}", template)
     if "CAST(" in plain:
         return re.sub(r"\([\d, ]+\)", "", _FIELD.sub(lambda name: every[name[1]][0], plain))
     return re.sub(r"{\w+}|'(?:[^']|'')*'|\b\d+\b|\b(?:TRUE|FALSE)\b", "{}", plain)

@@ -69,8 +69,8 @@ def key_document(
     given: TableOptions, use: FormatUse, schema: TableSchema, names: tuple[str, ...]
 ) -> FormatSpec:
     """Returns the key document, whose fields are `names` in that order, without `key.fields-prefix`."""
-    required = schema.primary_key if use.declared.has_nullability else ()
-    row = schema.row(names, given.get(KEY_FIELDS_PREFIX) or "", required=required)
+    prefix = given.get(KEY_FIELDS_PREFIX) or ""
+    row = schema.row(names, prefix, key_is_required=use.declared.has_nullability)
     return FormatSpec(use.declared.name, _options(given, use, "key", names), row, names)
 
 
@@ -91,7 +91,7 @@ def value_document(
     return FormatSpec(
         use.declared.name,
         _options(given, use, "value", names),
-        schema.row(names, required=schema.primary_key if use.declared.has_nullability else ()),
+        schema.row(names, key_is_required=use.declared.has_nullability),
         names,
         _format_metadata(use, schema),
     )

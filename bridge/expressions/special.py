@@ -96,14 +96,7 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
     if isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)) and all(
         isinstance(type_of(side), ArrayType) for side in (node.this, node.expression)
     ):
-        sides = [node.this, node.expression]
-        if isinstance(node, (exp.EQ, exp.NullSafeEQ)) and _join(*sides):
-            return node
-        if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
-            made = spark(f"COALESCE({EQUAL_ARRAYS}, @0 IS NULL AND @1 IS NULL)", *sides)
-        else:
-            made = spark(EQUAL_ARRAYS, *sides)
-        return exp.Not(this=exp.paren(made)) if isinstance(node, (exp.NEQ, exp.NullSafeNEQ)) else made
+        return _equality_of_arrays(node)
     if isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         types = [type_of(side) for side in (node.this, node.expression)]
         names = [type.name if isinstance(type, ScalarType) else "" for type in types]
@@ -112,7 +105,19 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
     return node
 
 
-def _join(one: exp.Expr, other: exp.Expr) -> bool:
+def _equality_of_arrays(node: exp.Expr) -> exp.Expr:
+    """`=`, `<>`, IS NOT DISTINCT FROM or IS DISTINCT FROM of two arrays."""
+    sides = [node.this, node.expression]
+    is_negated = isinstance(node, (exp.NEQ, exp.NullSafeNEQ))
+    if not is_negated and _joins(*sides):
+        return node
+    is_null_safe = isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ))
+    equal = f"COALESCE({EQUAL_ARRAYS}, @0 IS NULL AND @1 IS NULL)" if is_null_safe else EQUAL_ARRAYS
+    made = spark(equal, *sides)
+    return exp.Not(this=exp.paren(made)) if is_negated else made
+
+
+def _joins(one: exp.Expr, other: exp.Expr) -> bool:
     """Whether an equality joins two tables: the keys of a join are compared by their bytes, NULLs in them, too."""
     tables = [{column.table for column in side.find_all(exp.Column)} for side in (one, other)]
     return all(len(of) == 1 for of in tables) and tables[0] != tables[1]

@@ -133,15 +133,13 @@ def _between(call: Call) -> exp.Expr:
     if unit in _MILLIS_OF:
         return wrapped(spark(f"{difference} DIV {_MILLIS_OF[unit]}L", begin, end), "INT")
     # The most months from the earlier day that are not behind the later one; then the times of a same day count.
-    months, days = (
-        "(YEAR(@1) - YEAR(@0)) * 12 + MONTH(@1) - MONTH(@0)",
-        ("CAST(@0 AS DATE)", "CAST(@1 AS DATE)"),
-    )
-    later = f"{months} - IF(ADD_MONTHS(@0, {months}) > {days[1]}, 1, 0)"
-    earlier = f"{months} + IF(ADD_MONTHS(@1, -({months})) > {days[0]}, 1, 0)"
-    whole = spark(f"IF({days[1]} >= {days[0]}, {later}, {earlier})", begin, end)
+    months = "(YEAR(@1) - YEAR(@0)) * 12 + MONTH(@1) - MONTH(@0)"
+    first, last = "CAST(@0 AS DATE)", "CAST(@1 AS DATE)"
+    later = f"{months} - IF(ADD_MONTHS(@0, {months}) > {last}, 1, 0)"
+    earlier = f"{months} + IF(ADD_MONTHS(@1, -({months})) > {first}, 1, 0)"
+    whole = spark(f"IF({last} >= {first}, {later}, {earlier})", begin, end)
     time = "PMOD(UNIX_MILLIS(CAST(@{} AS TIMESTAMP)), 86400000L)"
-    is_same_day = f"ADD_MONTHS(@0, @2) = {days[1]} AND {time.format(0)} > {time.format(1)}"
+    is_same_day = f"ADD_MONTHS(@0, @2) = {last} AND {time.format(0)} > {time.format(1)}"
     return spark(f"CAST((@2 - IF({is_same_day}, 1, 0)) DIV {_MONTHS_OF[unit]} AS INT)", begin, end, whole)
 
 

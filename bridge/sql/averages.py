@@ -15,12 +15,10 @@ from bridge.schema import DataType, ScalarType
 from bridge.sql.accumulators import KEPT, Accumulator, Averages
 from bridge.sql.aggregates import Aggregate, aggregate_call
 from bridge.sql.expressions import type_of
+from bridge.sql.sums import MORE_DIGITS
 from bridge.sql.tree import spark_text
 
 __all__ = ["plan_averages"]
-
-_MOST_DIGITS, _DIGITS_OF_A_SUM = 38, 10
-"""Of a DECIMAL in Spark, and those by which SUM widens one."""
 
 
 def plan_averages(select: exp.Query, accumulators: Mapping[str, Accumulator]) -> Averages | None:
@@ -68,5 +66,5 @@ def _type(select: exp.Select, aggregate: Aggregate) -> ScalarType | None:
     is_stored = isinstance(argument, exp.Column) and source is not None and isinstance(source.this, exp.Table)
     if type.name != "DECIMAL" or not (is_stored or isinstance(argument, exp.Cast)):
         return None
-    precision, scale = type.parameters
-    return ScalarType("DECIMAL", (min(_MOST_DIGITS, precision + _DIGITS_OF_A_SUM), scale))
+    precision, scale = type.parameters  # at most LONGEST: sums of more digits are not merged
+    return ScalarType("DECIMAL", (precision + MORE_DIGITS, scale))

@@ -38,12 +38,11 @@ def result_accumulators(result: Result, analysed: Analysed) -> dict[str, Accumul
         or not result.key
         or analysed.relation.is_windowed
         or set(operations[:-1]) - {"union", "join"}
+        or has_long_sum(result.spark)
     ):
         return {}
     types = [column.type for column in analysed.relation.columns]
     found = merged_columns(analysed.accumulators, types, result.targets, result.uncast)
-    if has_long_sum(result.spark):
-        return {}
     if "join" not in operations:
         return found
     needs_more = Accumulator.AVERAGE in found.values() or counted_values(result.spark, result.key, found)

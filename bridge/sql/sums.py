@@ -13,10 +13,20 @@ from bridge.expressions.arithmetic import cut_decimal, wrapped
 from bridge.expressions.template import spark
 from bridge.schema import ScalarType
 
-__all__ = ["LONGEST", "has_long_sum", "note_sum", "with_wrapping_sums", "wrapping_sum"]
+__all__ = [
+    "LONGEST",
+    "MORE_DIGITS",
+    "MOST_DIGITS",
+    "has_long_sum",
+    "note_sum",
+    "with_wrapping_sums",
+    "wrapping_sum",
+]
 
-LONGEST = 28
-"""The digits of a DECIMAL of which no sum has more than 38, as SUM adds ten."""
+MOST_DIGITS, MORE_DIGITS = 38, 10
+"""Of a DECIMAL in Spark, and those by which SUM widens one."""
+LONGEST = MOST_DIGITS - MORE_DIGITS
+"""The digits of a DECIMAL of which SUM has all the digits that it wants."""
 _TYPES = "sum_of"
 _UPPER, _LOWER = "SHIFTRIGHT(@0, 32)", "@0 & 4294967295L"
 

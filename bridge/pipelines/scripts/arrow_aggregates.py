@@ -14,14 +14,13 @@ import numpy as np
 
 from bridge.pipelines.scripts.group_codes import Numbers
 from bridge.sql.plain_aggregates import PlainFunction
+from bridge.sql.sums import MORE_DIGITS, MOST_DIGITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["MightOverflow", "aggregated"]
 
-_MORE_DIGITS, _MOST_DIGITS = 10, 38
-"""Spark sums a DECIMAL with ten more digits, at most 38."""
 _ANY = 80
 """More digits than any number has here."""
 _ARROWS = {
@@ -81,6 +80,6 @@ def _summable(values: pa.ChunkedArray, most: int) -> pa.ChunkedArray:
         context.prec = _ANY
         bounds = [abs(Decimal(bound)) for bound in pc.min_max(values).as_py().values() if bound is not None]
         greatest = max(bounds, default=Decimal(0)) * most
-        if greatest.scaleb(scale) >= 10 ** min(digits + _MORE_DIGITS, _MOST_DIGITS):
+        if greatest.scaleb(scale) >= 10 ** min(digits + MORE_DIGITS, MOST_DIGITS):
             raise MightOverflow
-    return values.cast(pa.decimal128(_MOST_DIGITS, scale))
+    return values.cast(pa.decimal128(MOST_DIGITS, scale))
