@@ -79,10 +79,9 @@ def pack_environment(wheel: Path, target: Path, packages: Iterable[str] | None =
 def _copy(package: str, site: Path) -> None:
     """Copy the files of an installed package, without scripts, whose first lines name this machine's environment."""
     installed = _distribution(package)
-    if (
-        installed.files is None
-        or (installed.read_text("direct_url.json") or "").find('"editable": true') >= 0
-    ):
+    is_editable = '"editable": true' in (installed.read_text("direct_url.json") or "")
+    # A build leaves metadata without a RECORD in the checkout, which Python finds first.
+    if installed.files is None or installed.read_text("RECORD") is None or is_editable:
         raise BridgeError(
             f"{package} is not installed as files that can be packed: install it from its wheel"
         )
