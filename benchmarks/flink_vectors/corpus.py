@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from benchmarks.flink_vectors.comparisons import comparisons
 from benchmarks.flink_vectors.nested import nested
 from bridge.expressions.signatures import SIGNATURES, Signature
 
@@ -549,7 +550,8 @@ def _operators() -> Iterator[str]:
 
 def expressions(seed: int = 0) -> list[str]:
     """All templates over the columns, and drawn rows of them as a user writes constants: one of each, two of what is no
-    cast, and so many that each of `key_of` has eight if it has so many; and drawn expressions in one another."""
+    cast, and so many that each of `key_of` has eight if it has so many; and drawn expressions in one another, and
+    comparisons of each pair of types."""
     found: dict[str, None] = {}
     of_key: dict[str, set[str]] = defaultdict(set)
     others: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -569,7 +571,7 @@ def expressions(seed: int = 0) -> list[str]:
             if len(of_key[key]) < LITERALS:
                 of_key[key].add(_filled(template, row))
         found |= dict.fromkeys(sorted(of_key[key]))
-    return list(found | dict.fromkeys(nested(_NESTED, seed)))
+    return list(found | dict.fromkeys(nested(_NESTED, seed)) | dict.fromkeys(comparisons()))
 
 
 def key_of(template: str) -> str:

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from bridge.expressions.call import Call, Entries
+from bridge.expressions.comparisons import null_if
 from bridge.expressions.failures import failed
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.expressions.type_rules import NULL, one_type
 from bridge.schema import ArrayType, DataType, MapType
 
-__all__ = ["ENTRIES", "EQUAL_ARRAYS", "FROM_ARRAYS", "LAST_OF_KEYS", "map_of"]
+__all__ = ["ENTRIES", "FROM_ARRAYS", "LAST_OF_KEYS", "map_of"]
 
-EQUAL_ARRAYS = "IF(@0 = @1, NOT EXISTS(@0, __v -> __v IS NULL), @0 = @1)"
-"""In Flink an array with a NULL in it equals none, not even itself."""
 _FIRST = (
     "CASE WHEN @1 > 0 THEN LEAST(@1, SIZE(@0) + 1) WHEN @1 = 0 THEN 1 "
     "WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"
@@ -25,12 +24,6 @@ _END = (
     "CASE WHEN @2 >= 0 THEN LEAST(GREATEST(@2, 1), SIZE(@0)) WHEN SIZE(@0) + @2 = -1 THEN 1 "
     "WHEN @2 < 0 THEN SIZE(@0) + @2 + 1 END"
 )
-
-
-def _null_if(call: Call) -> exp.Expr:
-    if all(isinstance(type, ArrayType) for type in call.types):
-        return spark(f"IF({EQUAL_ARRAYS}, NULL, @0)", *call.arguments)
-    return exp.Anonymous(this="NULLIF", expressions=call.arguments)
 
 
 def _only(call: Call) -> exp.Expr:
@@ -120,5 +113,5 @@ ENTRIES: Entries = {
     "ELEMENT": _only,
     "MAP_FROM_ARRAYS": FROM_ARRAYS,
     "MAP_UNION": _union,
-    "NULLIF": _null_if,
+    "NULLIF": lambda call: null_if(call.arguments, call.types),
 }

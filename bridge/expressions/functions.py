@@ -13,12 +13,14 @@ from sqlglot import exp
 from bridge.expressions import collections, json, numbers, texts, times
 from bridge.expressions.call import Call, Entries
 from bridge.expressions.collections import map_of
+from bridge.expressions.comparisons import ROW
 from bridge.expressions.numbers import modulo_type, rounded_type, whole_type
+from bridge.expressions.precision import loses_digits
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS, Signature, signature_of, signatures_of
 from bridge.expressions.template import spark
 from bridge.expressions.times import added_type
-from bridge.expressions.type_rules import NULL, comparable, fits, one_type, scalar
+from bridge.expressions.type_rules import NULL, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 __all__ = ["called", "check_call", "own_functions"]
@@ -42,10 +44,7 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
         node.meta[_OWN] = True
         return node, None
     if name == "ROW":
-        fields = tuple(RowField(f"EXPR${n}", t) for n, t in enumerate(types) if t is not None)
-        return exp.Anonymous(this="STRUCT", expressions=node.expressions), RowType(fields) if len(
-            fields
-        ) == len(types) else None
+        return _row(node.expressions, types)
     if name == "MAP":
         return map_of(node.expressions, types)
     signature = check_call(name, types)
@@ -68,6 +67,14 @@ def called(node: exp.Anonymous, types: Sequence[DataType | None]) -> tuple[exp.E
     return made, one_type(types) if signature.result == "common" else result_of(signature, call)
 
 
+def _row(values: Sequence[exp.Expr], types: Sequence[DataType | None]) -> tuple[exp.Expr, DataType | None]:
+    """Two rows of the same types have the same names of fields in Flink; STRUCT would take those of columns."""
+    fields = tuple(RowField(f"EXPR${n}", t) for n, t in enumerate(types) if t is not None)
+    named = [part for n, v in enumerate(values) for part in (exp.Literal.string(f"EXPR${n}"), v)]
+    made = exp.Anonymous(this=ROW, expressions=named)
+    return made, RowType(fields) if len(fields) == len(types) else None
+
+
 def own_functions(root: exp.Expr) -> tuple[str, ...]:
     """Returns the names of the functions in an adapted expression that a user has registered in Spark."""
     return tuple(dict.fromkeys(str(n.name) for n in root.find_all(exp.Anonymous) if _OWN in n.meta))
@@ -88,15 +95,17 @@ def _check_items(signature: Signature, types: Sequence[DataType | None]) -> None
     elements = [t.element for t in types if isinstance(t, ArrayType)]
     items = [t for t, kind in zip(types, signature.kinds_of(len(types)), strict=True) if kind == "item"]
     others = elements[1:] if signature.name != "MAP_FROM_ARRAYS" else []
-    if elements and not all(fits(t, elements[0]) for t in (*others, *items)):
+    if elements and not all(fits(t, elements[0]) and not _is_cut(t, elements[0]) for t in (*others, *items)):
         raise Refusal(f"{signature.name} takes items of {elements[0].flink()} here; CAST the others")
+
+
+def _is_cut(given: DataType | None, wanted: DataType) -> bool:
+    return given not in (None, NULL) and loses_digits(given, wanted)
 
 
 def result_of(signature: Signature, call: Call) -> DataType | None:
     """Returns the type that a call without a `common` type has in Flink; None where only Spark can derive it."""
     result, types = signature.result, call.types
-    if call.name == "NULLIF" and not comparable(types[0], types[1]):
-        raise Refusal("NULLIF takes two values that can be compared; CAST one of them")
     if result.startswith("="):
         return types[int(result[1:]) - 1]
     if result.startswith("item="):

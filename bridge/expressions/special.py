@@ -8,15 +8,15 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from bridge.expressions.casts import to_text
-from bridge.expressions.collections import EQUAL_ARRAYS
+from bridge.expressions.comparisons import COMPARISONS, compared, without_operand
 from bridge.expressions.functions import check_call
 from bridge.expressions.numbers import whole
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 from bridge.expressions.texts import overlay, substring
 from bridge.expressions.times import extracted, rounded
-from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, is_too_long, one_type, scalar
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, one_type, scalar
+from bridge.schema import BYTES, ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = ["CONDITIONS", "check_boolean", "special"]
 
@@ -29,19 +29,19 @@ _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 """Functions whose arguments may be written with keywords: their names, and the arguments in the order of a call."""
 TypeOf = Callable[[exp.Expr], "DataType | None"]
-CONDITIONS = (
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In),
-    *(exp.Between, exp.Like, exp.Escape, exp.And, exp.Or, exp.Not, exp.Boolean),
-)
+_OTHER_CONDITIONS = (exp.Is, exp.Like, exp.Escape, exp.And, exp.Or, exp.Not, exp.Boolean)
+CONDITIONS = (*COMPARISONS, *_OTHER_CONDITIONS)
 
 
 def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
     """Returns the Spark expression, and its type in Flink; None where only Spark can derive it."""
-    if isinstance(node, CONDITIONS):
+    if isinstance(node, COMPARISONS):
+        return compared(node, type_of), scalar("BOOLEAN")
+    if isinstance(node, _OTHER_CONDITIONS):
         _check_operands(node, type_of)
         return _condition(node, type_of), scalar("BOOLEAN")
     if isinstance(node, exp.Case):
-        return node, _case(node, type_of)
+        return _case(node, type_of)
     if isinstance(node, exp.If):
         return _branch(node, type_of)
     if isinstance(node, exp.Where):  # of FILTER
@@ -56,8 +56,7 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
         type = type_of(node.this)
         return rounded(node, type) if node.args.get("to") else whole(node.key.upper(), node.this, type)
     if isinstance(node, exp.DPipe):
-        sides = [to_text(side, type_of(side)) for side in (node.this, node.expression)]
-        return exp.DPipe(this=sides[0], expression=sides[1]), scalar("STRING")
+        return _joined(node, type_of)
     if isinstance(node, tuple(_CALLS)):
         return _called(node, type_of)
     if isinstance(node, exp.Bracket):
@@ -78,6 +77,17 @@ def special(node: exp.Expr, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]
     return node, None
 
 
+def _joined(node: exp.DPipe, type_of: TypeOf) -> tuple[exp.Expr, DataType]:
+    types = [type_of(side) for side in (node.this, node.expression)]
+    are_bytes = [isinstance(type, ScalarType) and type.name in BYTES for type in types]
+    if all(are_bytes):
+        return node, scalar("BYTES")
+    if any(are_bytes):
+        raise Refusal("|| joins two texts or two BYTES; CAST one of them")
+    sides = [to_text(side, type) for side, type in zip((node.this, node.expression), types, strict=True)]
+    return exp.DPipe(this=sides[0], expression=sides[1]), scalar("STRING")
+
+
 def check_boolean(node: exp.Expr, type: DataType | None) -> None:
     """Raises Refusal unless a condition is BOOLEAN, as far as its type is known."""
     if type not in (None, NULL) and not (isinstance(type, ScalarType) and type.name == "BOOLEAN"):
@@ -93,43 +103,13 @@ def _condition(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
         if pattern is None or "\\" in pattern:
             other = next(c for c in _ESCAPES if c not in (pattern or ""))
             return exp.Escape(this=node.copy(), expression=exp.Literal.string(other))
-    if isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)) and all(
-        isinstance(type_of(side), ArrayType) for side in (node.this, node.expression)
-    ):
-        return _equality_of_arrays(node)
-    if isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
-        types = [type_of(side) for side in (node.this, node.expression)]
-        names = [type.name if isinstance(type, ScalarType) else "" for type in types]
-        if names == ["FLOAT", "DOUBLE"]:  # compared as FLOAT in Flink, the other way round as DOUBLE
-            node.set("expression", spark("CAST(@0 AS FLOAT)", node.expression))
     return node
 
 
-def _equality_of_arrays(node: exp.Expr) -> exp.Expr:
-    """`=`, `<>`, IS NOT DISTINCT FROM or IS DISTINCT FROM of two arrays."""
-    sides = [node.this, node.expression]
-    is_negated = isinstance(node, (exp.NEQ, exp.NullSafeNEQ))
-    if not is_negated and _joins(*sides):
-        return node
-    is_null_safe = isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ))
-    equal = f"COALESCE({EQUAL_ARRAYS}, @0 IS NULL AND @1 IS NULL)" if is_null_safe else EQUAL_ARRAYS
-    made = spark(equal, *sides)
-    return exp.Not(this=exp.paren(made)) if is_negated else made
-
-
-def _joins(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether an equality joins two tables: the keys of a join are compared by their bytes, NULLs in them, too."""
-    tables = [{column.table for column in side.find_all(exp.Column)} for side in (one, other)]
-    return all(len(of) == 1 for of in tables) and tables[0] != tables[1]
-
-
-def _case(node: exp.Case, type_of: TypeOf) -> DataType | None:
-    if node.this is not None and not all(
-        comparable(type_of(node.this), type_of(branch.this)) for branch in node.args["ifs"]
-    ):
-        raise Refusal("the operand of this CASE and a value of WHEN cannot be compared; CAST one of them")
+def _case(node: exp.Case, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
     results = [type_of(branch.args["true"]) for branch in node.args["ifs"]]
-    return one_type([*results, *([type_of(node.args["default"])] if node.args.get("default") else [])])
+    type = one_type([*results, *([type_of(node.args["default"])] if node.args.get("default") else [])])
+    return without_operand(node, type_of), type
 
 
 def _branch(node: exp.If, type_of: TypeOf) -> tuple[exp.Expr, DataType | None]:
@@ -180,21 +160,9 @@ def _check_operands(node: exp.Expr, type_of: TypeOf) -> None:
         return
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
         check_boolean(node.this, type_of(node.this))
-    if isinstance(node, (exp.Escape, exp.Is, exp.Boolean)):
-        return
-    if isinstance(node, exp.In) and not node.expressions:
-        raise Refusal("IN takes a list of values, and there is none")
-    others = [node.args.get("expression"), node.args.get("low"), node.args.get("high"), *node.expressions]
-    for other in others:
-        if other is not None and not comparable(type_of(node.this), type_of(other)):
-            types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
-            raise Refusal(f"{' and '.join(types)} cannot be compared; CAST one of them")
-        if other is not None and is_too_long(type_of(node.this), type_of(other)):
-            types = [t.flink() for t in (type_of(node.this), type_of(other)) if t is not None]
-            raise Refusal(
-                f"Spark compares {' and '.join(types)} without their last digits, as both together have more than 38; "
-                "CAST one of them"
-            )
+    if isinstance(node, exp.Like) and not comparable(type_of(node.this), type_of(node.expression)):
+        types = [t.flink() for t in (type_of(node.this), type_of(node.expression)) if t is not None]
+        raise Refusal(f"LIKE takes two texts, not {' and '.join(types)}; CAST one of them")
 
 
 def _item(node: exp.Bracket, type_of: TypeOf) -> exp.Expr:

@@ -146,7 +146,7 @@ def comparable(left: DataType | None, right: DataType | None) -> bool:
     """Returns whether two types are compared without CAST, as in Flink; times are compared with text, too."""
     if left is None or right is None or NULL in (left, right):
         return True
-    if isinstance(left, MapType) or isinstance(right, MapType):
+    if _has_map(left) or _has_map(right):
         return False
     if not isinstance(left, ScalarType) or not isinstance(right, ScalarType):
         return left.spark() == right.spark()
@@ -241,9 +241,19 @@ def _common(left: DataType, right: DataType) -> DataType | None:
     return left if left.name == right.name and left.parameters == right.parameters else None
 
 
+def _has_map(type: DataType) -> bool:
+    if isinstance(type, ArrayType):
+        return _has_map(type.element)
+    return isinstance(type, MapType) or (
+        isinstance(type, RowType) and any(_has_map(f.type) for f in type.fields)
+    )
+
+
 def _family(type: ScalarType) -> str:
     if type.name in NUMERIC:
         return "number"
+    if type.name in BYTES:
+        return "bytes"
     if type.name in TEXT:
         return "text"
     return "time" if type.name in (*TIMES, "DATE") else type.name

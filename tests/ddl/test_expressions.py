@@ -36,7 +36,7 @@ def _cut(value: str, type: str = "TIMESTAMP_NTZ") -> str:
         ("arr[1]", "TRY_ELEMENT_AT(`arr`, 1)"),
         ("m['k']", "TRY_ELEMENT_AT(`m`, 'k')"),
         ("ARRAY[a, 2]", "ARRAY(`a`, 2)"),
-        ("ROW(a, s)", "STRUCT(`a`, `s`)"),
+        ("ROW(a, s)", "NAMED_STRUCT('EXPR$0', `a`, 'EXPR$1', `s`)"),
         ("a IS NOT NULL AND (ok OR NOT a > 1)", "NOT `a` IS NULL AND (`ok` OR NOT `a` > 1)"),
         ("a BETWEEN 1 AND 2", "`a` BETWEEN 1 AND 2"),
         ("s IN ('x', 'y')", "`s` IN ('x', 'y')"),

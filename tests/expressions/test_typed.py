@@ -90,7 +90,7 @@ def _plain(type: str) -> str:
 
 def _is_same(vector: Vector, flink: Any, actual: Any) -> bool:
     ordered = not _UNORDERED.search(vector.expression)
-    return is_same(flink, actual, of_float=vector.type.startswith("FLOAT"), ordered=ordered)
+    return is_same(flink, actual, of_float="FLOAT" in vector.type, ordered=ordered)
 
 
 # PySpark leaves the socket of a collect() for the garbage collector to close.
