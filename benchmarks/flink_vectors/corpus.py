@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.flink_vectors.comparisons import comparisons
+from benchmarks.flink_vectors.limits import limits
 from benchmarks.flink_vectors.nested import nested
 from bridge.expressions.signatures import SIGNATURES, Signature
 
@@ -551,7 +552,7 @@ def _operators() -> Iterator[str]:
 def expressions(seed: int = 0) -> list[str]:
     """All templates over the columns, and drawn rows of them as a user writes constants: one of each, two of what is no
     cast, and so many that each of `key_of` has eight if it has so many; and drawn expressions in one another, and
-    comparisons of each pair of types."""
+    comparisons of each pair of types, and texts at their limits."""
     found: dict[str, None] = {}
     of_key: dict[str, set[str]] = defaultdict(set)
     others: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -571,7 +572,7 @@ def expressions(seed: int = 0) -> list[str]:
             if len(of_key[key]) < LITERALS:
                 of_key[key].add(_filled(template, row))
         found |= dict.fromkeys(sorted(of_key[key]))
-    return list(found | dict.fromkeys(nested(_NESTED, seed)) | dict.fromkeys(comparisons()))
+    return list(found | dict.fromkeys([*nested(_NESTED, seed), *comparisons(), *limits()]))
 
 
 def key_of(template: str) -> str:

@@ -28,16 +28,24 @@ NO_NUMBER, IS_NO_NUMBER = "NaN or infinity", "ISNAN(@0) OR ABS(@0) = DOUBLE('Inf
 _NO_VALUE = "a value that is no {}"
 _TRUE, _FALSE = "('t', 'true', 'y', 'yes', '1')", "('f', 'false', 'n', 'no', '0')"
 _DAY = r"\d{1,4}(?:-\d{1,2}(?:-\d{1,2})?)?"
-_ONE_SIGN = "IF(@0 RLIKE '^ *[!-*,./:-~] *$', CAST(0 AS {type}), NULL)"
-_WHOLE_DAY = r"^ *\d{4}-\d{1,2}-\d{1,2}(?: |$)"
+_WITHOUT_LAST_SIGN = (
+    r"REGEXP_REPLACE(@0, '^ *([+-]?+)(?=[^ ])([0-9]*+[.]?+[0-9]*+)"
+    r"(?:([eE][+-]?+[0-9]++)[^0-9 ]?+|[eE][^0-9 +-]?+|[eE][+-][^0-9 ]|[^0-9 .eE]?+) *$', '$10$2$3')"
+)
+"""A number, without the sign that may stand behind it."""
+_CONTROL = r"@0 RLIKE '[\\x00-\\x1f\\x7f-\\x9f]'"
+_NO_INFINITY = "@0 RLIKE '(?i)(nan|inf|infinity) *$' AND NOT @0 RLIKE '(NaN|Infinity) *$'"
+_WHOLE_DAY = r"^\d{4}-\d{1,2}-\d{1,2}(?: |$)"
 """What Spark's cast takes as it is, too: most texts, for which nothing is split."""
-_FOUR_DIGITS = "REGEXP_REPLACE(CONCAT('000', SPLIT_PART(TRIM(@0), ' ', 1)), '^0*([0-9]{4}(?:-|$))', '$1')"
+_FOUR_DIGITS = "REGEXP_REPLACE(CONCAT('000', REGEXP_EXTRACT(@0, '[0-9-]+', 0)), '^0*([0-9]{4}(?:-|$))', '$1')"
 """The day of a text, whose year may have fewer digits."""
 _ON_LAST_DAY = (
     "CONCAT(LAST_DAY(TRY_CAST(REGEXP_EXTRACT(@0, '^([0-9]{4}-[0-9]{1,2})-(29|3[01])', 1) AS DATE)), "
     "REGEXP_REPLACE(@0, '^[0-9]+-[0-9]+-[0-9]+', ''))"
 )
-_MOMENT = r"\d{1,4}-\d{1,2}-\d{1,2}(?: \d{1,2}:\d{1,2}:\d{1,2}(?:[.]\d{1,9})?)?"
+_MIDNIGHT = "REGEXP_REPLACE(@0, ' 24:0?0:0?0([.]0*)?$', ' 00:00:00')"
+"""A text with the beginning of the day in place of its end."""
+_MOMENT = r"(?!0{1,4}-)\d{1,4}-\d{1,2}-\d{1,2}(?: \d{1,2}:\d{1,2}:\d{1,2}(?:[.]\d{0,9})?)?"
 
 
 def cast(node: exp.Cast, given: DataType | None) -> tuple[exp.Expr, DataType]:
@@ -158,13 +166,17 @@ def _number(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool
     name, plain = given.name, f"CAST(@0 AS {wanted.spark()})"
     if name in TEXT:
         # Digits after a point are cut, as Flink does; Spark refuses them.
-        whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)(?=[.]?[0-9])([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
+        whole = r"REGEXP_REPLACE(@0, '^( *[+-]?)([0-9]*)[.][0-9]*( *)$', '$10$2$3')"
         text = f"IF(CONTAINS(@0, '.'), {whole}, @0)" if wanted.name in INTEGERS else "@0"
         read = f"TRY_CAST({text} AS {wanted.spark()})"
-        if wanted.name == "DECIMAL" and wanted.parameters[0] <= 18:
-            # What Flink reads as a long: one sign of ASCII is 0, and there are no digits beyond ASCII.
-            read = f"IF(CHAR_LENGTH(@0) = OCTET_LENGTH(@0), COALESCE({read}, {_ONE_SIGN}), NULL)"
-            read = read.replace("{type}", wanted.spark())
+        if wanted.name in INTEGERS:
+            read = f"IF({_CONTROL}, NULL, {read})"
+        elif wanted.name != "DECIMAL":
+            read = f"IF({_NO_INFINITY}, NULL, {read})"
+        elif wanted.parameters[0] <= 18:
+            # What Flink reads as a long: one sign may follow it, and there are no digits beyond ASCII.
+            lenient = f"IF(LENGTH(@0) > 18, NULL, TRY_CAST({_WITHOUT_LAST_SIGN} AS {wanted.spark()}))"
+            read = f"IF(CHAR_LENGTH(@0) = OCTET_LENGTH(@0), COALESCE({read}, {lenient}), NULL)"
         attempt = spark(read, value)
         return attempt if trying else _checked(value, attempt, wanted)
     if name == "BOOLEAN":
@@ -234,6 +246,7 @@ def text_to_time(value: exp.Expr, type: ScalarType, *, any_day: bool = True) -> 
     made = f"TRY_CAST(@0 AS {read})"
     if any_day:
         made = f"COALESCE({made}, TRY_CAST({_ON_LAST_DAY} AS {read}))"
+    made = f"COALESCE({made}, {made.replace('@0', _MIDNIGHT)} + INTERVAL '1' DAY)"
     return cut(spark(f"IF({_like(_pattern(type))}, {made}, NULL)", value), type)
 
 
@@ -245,7 +258,10 @@ def _like(pattern: str) -> str:
 
 
 def _pattern(type: ScalarType) -> str:
-    return rf"^ *{_DAY}(?: |$)" if type.name == "DATE" else f"^{_MOMENT}$"
+    if type.name != "DATE":
+        return f"^{_MOMENT}$"
+    # What follows the first space is cut, unless the text begins with it.
+    return rf"^(?:[\x00-\x1f]*{_DAY}[\x00-\x1f]*(?: |$)| [\x00-\x20]*{_DAY}[\x00-\x20]*$)"
 
 
 def _check_constant(text: str, type: ScalarType) -> None:

@@ -26,7 +26,7 @@ def rounded_type(call: Call) -> DataType | None:
         return type
     precision, scale = type.parameters
     digits = call.number(1, "the digits") if len(call.arguments) > 1 else 0
-    if digits >= scale or scale == 0:
+    if digits >= scale:
         return type
     kept = max(digits, 0)
     return ScalarType("DECIMAL", (min(38, precision - scale + kept + 1), kept))
@@ -96,6 +96,15 @@ def _rounded(call: Call) -> exp.Expr:
     return spark(f"TRY_CAST({made} AS {result.spark()})", value)
 
 
+def _angle(call: Call) -> exp.Expr:
+    """ATAN2 of Java. Spark's takes -0.0 for 0.0."""
+    if not any(isinstance(t, ScalarType) and t.name in ("FLOAT", "DOUBLE") for t in call.types):
+        return exp.Anonymous(this="ATAN2", expressions=call.arguments)
+    is_less = "CAST({} AS STRING) = '-0.0'"
+    made = f"IF(@0 = 0 AND {is_less.format('@1')}, PI(), ATAN2(@0, @1))"
+    return spark(f"IF({is_less.format('@0')}, -1 * {made}, {made})", *call.arguments)
+
+
 def _absolute(call: Call) -> exp.Expr:
     type, value = call.types[0], call.arguments[0]
     is_long = isinstance(type, ScalarType) and type.name == "DECIMAL" and type.parameters[0] > LONG
@@ -147,6 +156,7 @@ def _ceiling(call: Call) -> exp.Expr:
 
 ENTRIES: Entries = {
     "ABS": _absolute,
+    "ATAN2": _angle,
     "CEILING": _ceiling,
     "GREATEST": _extreme,
     "LEAST": _extreme,

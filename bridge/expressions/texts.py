@@ -13,6 +13,7 @@ from bridge.expressions.failures import failed
 from bridge.expressions.patterns import Regex, regex
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
+from bridge.expressions.urls import parse_url
 
 __all__ = ["ENTRIES", "overlay", "substring"]
 
@@ -122,16 +123,21 @@ def _regexp(call: Call) -> exp.Expr:
     )
 
 
+_LOCATE = (
+    "CASE WHEN @2 > -2147483648 THEN LOCATE(@1, @0, GREATEST(@2, 1)) "
+    "WHEN @2 IS NOT NULL THEN IF(@1 = '', 1, 0) * LOCATE(@1, @0) END"
+)
+"""The least INT is behind the end in Flink."""
+_SPACES = r"'[\\s\\x1c-\\x1f\\p{Z}&&[^\\xa0\\u2007\\u202f]]'"
+"""Character.isWhitespace of Java."""
+
+
 def _position(call: Call) -> exp.Expr:
     """INSTR and LOCATE, whose search may begin behind the first character, INSTR's at a later occurrence."""
     text, part, *more = call.arguments
     if call.name == "LOCATE":
         text, part = part, text
-        return (
-            spark("IF(@2 IS NULL, NULL, LOCATE(@1, @0, GREATEST(@2, 1)))", text, part, *more)
-            if more
-            else (spark("LOCATE(@1, @0)", text, part))
-        )
+        return spark(_LOCATE if more else "LOCATE(@1, @0)", text, part, *more)
     start = call.number(2, "the position") if more else 1
     times = call.number(3, "the occurrence") if len(more) > 1 else 1
     if start < 1 or times < 1:
@@ -148,13 +154,18 @@ def _split(call: Call) -> exp.Expr:
     if call.constant(1):  # FILTER is interpreted, and so would be all expressions beside it
         return spark("IF(@0 = '', CAST(ARRAY() AS ARRAY<STRING>), @1)", call.arguments[0], _parts(call))
     return spark(
-        "IF(@0 = '' OR @1 = '', FILTER(SPLIT(@0, ''), p -> p <> ''), @2)", *call.arguments, _parts(call)
+        "IF(@1 IS NULL, NULL, IF(@0 = '' OR @1 = '', FILTER(SPLIT(@0, ''), p -> p <> ''), @2))",
+        *call.arguments,
+        _parts(call),
     )
 
 
 def _split_index(call: Call) -> exp.Expr:
-    text, _, index = call.arguments
-    return spark("IF(@1 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT(@2, TRY_ADD(@1, 1)))", text, index, _parts(call))
+    text, separator, index = call.arguments
+    parts = _parts(call)
+    if not call.constant(1):
+        parts = spark(f"IF(@1 = '', SPLIT(@0, {_SPACES}), @2)", text, separator, parts)
+    return spark("IF(@1 < 0 OR @0 = '', NULL, TRY_ELEMENT_AT(@2, TRY_ADD(@1, 1)))", text, index, parts)
 
 
 def _parts(call: Call) -> exp.Expr:
@@ -211,7 +222,7 @@ ENTRIES: Entries = {
     "LOCATE": _position,
     "LPAD": "CASE WHEN @1 < 0 OR @2 = '' THEN NULL ELSE LPAD(@0, @1, @2) END",
     "LTRIM": {1: "LTRIM(@0)", 2: "TRIM(LEADING @1 FROM @0)"},
-    "PARSE_URL": {2: "TRY_PARSE_URL(@0, @1)", 3: "TRY_PARSE_URL(@0, @1, @2)"},
+    "PARSE_URL": parse_url,
     "REGEXP": _regexp,
     "REGEXP_COUNT": _with_regex("REGEXP_COUNT(@0, @1)"),
     "REGEXP_EXTRACT": _regexp_extract,
@@ -227,7 +238,7 @@ ENTRIES: Entries = {
     "SPLIT_INDEX": _split_index,
     "STR_TO_MAP": _pairs,
     "TO_BASE64": r"REPLACE(BASE64(@0), '\r\n', '')",  # Spark breaks lines after 76 characters
-    "TRANSLATE": "IF(@1 IS NULL, @0, TRANSLATE(@0, @1, @2))",
+    "TRANSLATE": "IF(@1 IS NULL, @0, TRANSLATE(@0, @1, COALESCE(@2, '')))",
     "UNHEX": "IF(LENGTH(@0) % 2 = 1, UNHEX(CONCAT('00', SUBSTRING(@0, 2))), UNHEX(@0))",
     "URL_DECODE": "TRY_URL_DECODE(@0)",
 }
