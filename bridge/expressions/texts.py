@@ -123,10 +123,7 @@ def _regexp(call: Call) -> exp.Expr:
     )
 
 
-_LOCATE = (
-    "CASE WHEN @2 > -2147483648 THEN LOCATE(@1, @0, GREATEST(@2, 1)) "
-    "WHEN @2 IS NOT NULL THEN IF(@1 = '', 1, 0) * LOCATE(@1, @0) END"
-)
+_LOCATE = "IF(@2 IS NULL, NULL, LOCATE(@1, @0, IF(@2 = -2147483648, 2147483647, GREATEST(@2, 1))))"
 """The least INT is behind the end in Flink."""
 _SPACES = r"'[\\s\\x1c-\\x1f\\p{Z}&&[^\\xa0\\u2007\\u202f]]'"
 """Character.isWhitespace of Java."""
