@@ -16,6 +16,7 @@ __all__ = ["BUCKET", "KEY", "SECRET", "ObjectStore"]
 BUCKET = "lake"
 KEY, SECRET = "the-access-key-of-tests", "the-secret-key-of-tests"
 _SECONDS = 60.0
+_ROOT = Path(__file__).parents[1]
 
 
 class ObjectStore:
@@ -28,9 +29,11 @@ class ObjectStore:
 
     def __enter__(self) -> ObjectStore:
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(self.port)]
+        command = [sys.executable, "-m", "tests.s3_server", "-H", HOST, "-p", str(self.port)]
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         self._watchdog = start_watchdog(self._process.pid)
         deadline = time.monotonic() + _SECONDS
         while True:
