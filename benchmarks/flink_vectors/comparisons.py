@@ -71,7 +71,7 @@ _ARRAYS = (
     *("ARRAY[c_texts, c_texts2] = ARRAY[c_texts2, c_texts]", "ARRAY[c_i] = ARRAY[c_i2]"),
     "CASE c_texts WHEN ARRAY['a', 'b', 'c'] THEN 1 WHEN c_texts2 THEN 2 ELSE 3 END",
 )
-_ITEMS = ("{2}[{0}, -{0}]", "{2}[-{0}, {0}]", "{2}[{0}, {1}]")
+_ITEMS = ("ARRAY[c_d, -c_d]", "ARRAY[-c_d, c_d]", "ARRAY[c_d, c_d2]")
 _OF_ITEMS = (
     *("ARRAY_DISTINCT({0})", "ARRAY_MAX({0})", "ARRAY_MIN({0})", "ARRAY_SORT({0})"),
     *("ARRAY_CONTAINS({0}, {1})", "ARRAY_POSITION({0}, {1})", "ARRAY_REMOVE({0}, {1})"),
@@ -101,4 +101,4 @@ def comparisons() -> Iterator[str]:
     yield from _ARRAYS
     yield from _OTHERS
     for items, form in itertools.product(_ITEMS, _OF_ITEMS):
-        yield form.format(items.format("c_d", "c_d2", "ARRAY"), "c_d")
+        yield form.format(items, "c_d")

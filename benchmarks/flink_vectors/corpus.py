@@ -551,7 +551,7 @@ def _operators() -> Iterator[str]:
 
 def expressions(seed: int = 0) -> list[str]:
     """All templates over the columns, and drawn rows of them as a user writes constants: one of each, two of what is no
-    cast, and so many that each of `key_of` has eight if it has so many; and drawn expressions in one another, and
+    cast, and so many that each of `key_of` has eight if it has so many; then drawn expressions in one another,
     comparisons of each pair of types, and texts at their limits."""
     found: dict[str, None] = {}
     of_key: dict[str, set[str]] = defaultdict(set)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 
 from sqlglot import exp
@@ -12,6 +13,7 @@ from bridge.expressions.precision import loses_digits
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 from bridge.expressions.type_rules import (
+    EXACT,
     INTEGERS,
     NUMERIC,
     TEXT,
@@ -21,7 +23,7 @@ from bridge.expressions.type_rules import (
 )
 from bridge.schema import TIMES, ArrayType, DataType, RowType, ScalarType
 
-__all__ = ["COMPARISONS", "ROW", "compared", "null_if", "without_operand"]
+__all__ = ["COMPARISONS", "ROW", "TypeOf", "compared", "null_if", "without_operand"]
 
 COMPARISONS = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
@@ -31,7 +33,6 @@ ROW = "NAMED_STRUCT"
 """The function of Spark that ROW(…) becomes."""
 TypeOf = Callable[[exp.Expr], "DataType | None"]
 _Typed = tuple[exp.Expr, "DataType | None"]
-_EXACT = (*INTEGERS, "DECIMAL")
 _EQUAL_ARRAYS = "IF(@0 = @1, NOT EXISTS(@0, __v -> __v IS NULL), @0 = @1)"
 """In Flink an array with a NULL in it equals none, but for the same expression on both sides."""
 
@@ -49,15 +50,16 @@ def compared(node: exp.Expr, type_of: TypeOf) -> exp.Expr:
         return _in(node, left, others)
     if isinstance(left[1], RowType) and not isinstance(node, exp.EQ):
         raise Refusal("rows are compared by = and IN; compare their fields")
+    if isinstance(left[1], ArrayType) and isinstance(node, (exp.EQ, exp.NullSafeEQ)) and _joins(node):
+        return node  # the keys of a join are compared by their bytes, NULLs in them, too
     if isinstance(node, (exp.EQ, exp.NEQ)):
-        # The keys of a join are compared by their bytes, NULLs in them, too.
-        made = None if isinstance(node, exp.EQ) and _joins(node) else _equal(left, others[0])
+        made = _equal(left, others[0])
         if made is None:
             return node
         return exp.Not(this=exp.paren(made)) if isinstance(node, exp.NEQ) else made
     if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)) and isinstance(left[1], ArrayType):
-        made = _equal(left, others[0]) or node
-        made = spark("COALESCE(@2, @0 IS NULL AND @1 IS NULL)", left[0], others[0][0], made)
+        both_null = "COALESCE(@2, @0 IS NULL AND @1 IS NULL)"
+        made = spark(both_null, left[0], others[0][0], _is_equal(left, others[0]))
         return exp.Not(this=exp.paren(made)) if isinstance(node, exp.NullSafeNEQ) else made
     return node
 
@@ -71,16 +73,13 @@ def without_operand(node: exp.Case, type_of: TypeOf) -> exp.Case:
     values = [(branch.this, type_of(branch.this)) for branch in branches]
     for value in values:
         _check(operand, value)
-    equal = [_equal(operand, value) for value in values]
-    if not any(equal):
+    if not any(_equal(operand, value) for value in values):
         return node
-    made = exp.Case(default=node.args.get("default"))
-    tests = [
-        e or exp.EQ(this=operand[0].copy(), expression=v) for e, (v, _) in zip(equal, values, strict=True)
+    ifs = [
+        exp.If(this=_is_equal(operand, value), true=branch.args["true"])
+        for value, branch in zip(values, branches, strict=True)
     ]
-    ifs = [exp.If(this=test, true=b.args["true"]) for test, b in zip(tests, branches, strict=True)]
-    made.set("ifs", ifs)
-    return made
+    return exp.Case(ifs=ifs, default=node.args.get("default"))
 
 
 def null_if(arguments: Sequence[exp.Expr], types: Sequence[DataType | None]) -> exp.Expr:
@@ -102,13 +101,15 @@ def _equal(left: _Typed, right: _Typed) -> exp.Expr | None:
         return spark(_EQUAL_ARRAYS, one, other)
     if isinstance(of_one, RowType) and isinstance(of_other, RowType):
         pairs = zip(_fields(one, of_one), _fields(other, of_other), strict=True)
-        tests = [_equal(a, b) or exp.EQ(this=a[0].copy(), expression=b[0].copy()) for a, b in pairs]
-        return exp.paren(exp.and_(*tests, copy=False), copy=False)
-    if (
-        _name(of_one) == "FLOAT" and _name(of_other) == "DOUBLE"
-    ):  # the other way round as DOUBLE, and so are < and >
+        return exp.paren(exp.and_(*(_is_equal(a, b) for a, b in pairs), copy=False), copy=False)
+    # The other way round both are compared as DOUBLE, and so are < and >.
+    if _name(of_one) == "FLOAT" and _name(of_other) == "DOUBLE":
         return exp.EQ(this=one.copy(), expression=spark("CAST(@0 AS FLOAT)", other))
     return None
+
+
+def _is_equal(left: _Typed, right: _Typed) -> exp.Expr:
+    return _equal(left, right) or exp.EQ(this=left[0].copy(), expression=right[0].copy())
 
 
 def _fields(node: exp.Expr, type: RowType) -> list[_Typed]:
@@ -129,17 +130,13 @@ def _in(node: exp.In, left: _Typed, values: Sequence[_Typed]) -> exp.Expr:
         cast = [spark("CAST(@0 AS FLOAT)", v) if _name(t) in inexact else v for v, t in values]
         node.set("expressions", cast)
         return node
-    equal = [_equal(left, value) for value in values]
-    if any(equal):
-        tests = [
-            e or exp.EQ(this=left[0].copy(), expression=v) for e, (v, _) in zip(equal, values, strict=True)
-        ]
-        return exp.paren(exp.or_(*tests, copy=False), copy=False)
+    if any(_equal(left, value) for value in values):
+        return exp.paren(exp.or_(*(_is_equal(left, value) for value in values), copy=False), copy=False)
     for value, type in values:
         if not isinstance(of, ScalarType) or not isinstance(type, ScalarType):
             continue
         is_cut = of.name in TIMES and type.name in TIMES and type.name != of.name and loses_digits(type, of)
-        if is_cut or (of.name in _EXACT and type.name in NUMERIC and not _is_kept(value, type, of)):
+        if is_cut or (of.name in EXACT and type.name in NUMERIC and not _is_kept(value, type, of)):
             raise Refusal(
                 f"IN casts each value to {of.flink()}, which {_shown(value, type)} does not fit: CAST it, "
                 "or write = and OR"
@@ -181,16 +178,14 @@ def _check(left: _Typed, right: _Typed) -> None:
 def _is_time(text: exp.Expr, type: DataType | None) -> bool:
     """Whether a text is a constant that any cast reads as the same time."""
     constant = literal(text) or ""
+    pattern = r"\d{4}-\d\d-\d\d" + r"( \d\d:\d\d:\d\d([.]\d*)?)?" * (_name(type) != "DATE")
+    if not re.fullmatch(pattern, constant, re.ASCII):
+        return False
     try:
-        found: date = (date if _name(type) == "DATE" else datetime).fromisoformat(constant.partition(".")[0])
+        datetime.fromisoformat(constant.partition(".")[0])
     except ValueError:
         return False
-    fraction = constant.partition(".")[2]
-    shown = str(found)
-    is_whole = shown in (constant.partition(".")[0], f"{constant} 00:00:00")
-    return is_whole and (
-        not fraction or (fraction.isascii() and fraction.isdigit() and _name(type) != "DATE")
-    )
+    return True
 
 
 def _shown(value: exp.Expr, type: DataType | None) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
+from bridge.expressions.type_rules import EXACT, INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import TIMES, ArrayType, DataType, MapType, ScalarType
 
 __all__ = ["FUNCTIONS", "SIGNATURES", "Signature", "signature_of", "signatures_of"]
@@ -181,7 +181,7 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("count", "group", "digits", "bits"), INTEGERS[:3]),
     **dict.fromkeys(("integer", "seconds"), INTEGERS),
     **dict.fromkeys(("number", "real"), NUMERIC),
-    "exact": (*INTEGERS, "DECIMAL"),
+    "exact": EXACT,
     "moment": TIMES,
     "day": ("DATE", *TIMES),
     "flag": ("BOOLEAN",),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from sqlglot import exp
 
 from bridge.expressions.casts import to_text
-from bridge.expressions.comparisons import COMPARISONS, compared, without_operand
+from bridge.expressions.comparisons import COMPARISONS, TypeOf, compared, without_operand
 from bridge.expressions.functions import check_call
 from bridge.expressions.numbers import whole
 from bridge.expressions.refusal import Refusal
@@ -28,7 +27,6 @@ _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Trim: ("TRIM", ("this", "expression")),
 }
 """Functions whose arguments may be written with keywords: their names, and the arguments in the order of a call."""
-TypeOf = Callable[[exp.Expr], "DataType | None"]
 _OTHER_CONDITIONS = (exp.Is, exp.Like, exp.Escape, exp.And, exp.Or, exp.Not, exp.Boolean)
 CONDITIONS = (*COMPARISONS, *_OTHER_CONDITIONS)
 

@@ -12,6 +12,7 @@ from bridge.expressions.refusal import Refusal
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
 __all__ = [
+    "EXACT",
     "INTEGERS",
     "NULL",
     "NUMERIC",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+EXACT = (*INTEGERS, "DECIMAL")
 NULL = ScalarType("NULL")
 """The type of the constant NULL, which fits into every column."""
 
@@ -160,8 +162,7 @@ def compare_exactly(one: DataType, other: DataType | None) -> bool:
     """Returns whether values of two types are equal only if they are the same, whatever Spark casts them to."""
     if other is None or not isinstance(one, ScalarType) or not isinstance(other, ScalarType):
         return other is not None and one.spark() == other.spark()
-    exact = (*INTEGERS, "DECIMAL")
-    if one.name in exact and other.name in exact:
+    if one.name in EXACT and other.name in EXACT:
         return not is_too_long(one, other)
     families = {_family(one), _family(other)}
     return (
@@ -171,10 +172,9 @@ def compare_exactly(one: DataType, other: DataType | None) -> bool:
 
 def is_too_long(one: DataType | None, other: DataType | None) -> bool:
     """Returns whether two exact numbers have more than 38 digits together, the most that Spark compares."""
-    exact = (*INTEGERS, "DECIMAL")
     if not isinstance(one, ScalarType) or not isinstance(other, ScalarType):
         return False
-    if one.name not in exact or other.name not in exact:
+    if one.name not in EXACT or other.name not in EXACT:
         return False
     (p1, s1), (p2, s2) = _decimal(one), _decimal(other)
     return max(p1 - s1, p2 - s2) + max(s1, s2) > 38
@@ -207,8 +207,7 @@ def keeps_apart(given: DataType | None, wanted: DataType) -> bool:
         return True
     if not isinstance(given, ScalarType) or not isinstance(wanted, ScalarType):
         return False
-    exact = (*INTEGERS, "DECIMAL")
-    if given.name in exact and wanted.name in exact:
+    if given.name in EXACT and wanted.name in EXACT:
         (p1, s1), (p2, s2) = _decimal(given), _decimal(wanted)  # a number of too many digits is NULL
         return s1 <= s2 and p1 - s1 <= p2 - s2
     if given.name in TIMES and wanted.name in TIMES:

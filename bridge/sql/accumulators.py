@@ -15,7 +15,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from bridge.expressions.type_rules import INTEGERS
+from bridge.expressions.type_rules import EXACT
 from bridge.schema import DataType, ScalarType
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.tree import spark_text
@@ -113,7 +113,7 @@ def merged_columns(
     sum that depends on the order of rows. `names` are the columns of the sink, of which those at `uncast` have the
     query's type. An average may be cast."""
     for index, (one, type) in enumerate(zip(found, types, strict=True)):
-        is_exact = isinstance(type, ScalarType) and type.name in (*INTEGERS, "DECIMAL")
+        is_exact = isinstance(type, ScalarType) and type.name in EXACT
         is_sum = one in (Accumulator.SUM, Accumulator.AVERAGE)
         if (
             one is None

@@ -149,7 +149,30 @@ def test_groups_of_a_join_of_subqueries() -> None:
         assert not found.parts_sql, side
 
 
-def test_arrays_are_keys_of_a_join() -> None:
+@pytest.mark.parametrize(
+    ("condition", "made"),
+    [
+        ("ARRAY[v.user_id] = ARRAY[u.id]", "ARRAY(`v`.`user_id`) = ARRAY(`u`.`id`)"),
+        (
+            "ARRAY[v.user_id] IS NOT DISTINCT FROM ARRAY[u.id]",
+            "ARRAY(`v`.`user_id`) IS NOT DISTINCT FROM ARRAY(`u`.`id`)",
+        ),
+    ],
+)
+def test_arrays_are_keys_of_a_join(condition: str, made: str) -> None:
     """Compared by their bytes, as Flink does with keys; elsewhere an array with NULL equals none."""
-    query = "SELECT v.region, COUNT(*) FROM views v JOIN users u ON ARRAY[v.user_id] = ARRAY[u.id] GROUP BY v.region"
-    assert "ON ARRAY(`v`.`user_id`) = ARRAY(`u`.`id`)" in plan(query).spark_sql
+    query = f"SELECT v.region, COUNT(*) FROM views v JOIN users u ON {condition} GROUP BY v.region"
+    assert f"ON {made}" in plan(query).spark_sql
+
+
+def test_a_float_is_compared_with_a_double_as_a_float_in_joins_too() -> None:
+    condition = "CAST(v.user_id AS FLOAT) = CAST(u.id AS DOUBLE)"
+    query = f"SELECT v.region, COUNT(*) FROM views v JOIN users u ON {condition} GROUP BY v.region"
+    assert "= CAST(CAST(`u`.`id` AS DOUBLE) AS FLOAT)" in plan(query).spark_sql
+
+
+def test_rows_are_keys_of_a_join_field_by_field() -> None:
+    query = (
+        "SELECT v.region, COUNT(*) FROM views v JOIN users u ON ROW(v.user_id) = ROW(u.id) GROUP BY v.region"
+    )
+    assert "`v`.`user_id` = `u`.`id`" in plan(query).spark_sql
