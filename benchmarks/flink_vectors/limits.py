@@ -33,6 +33,68 @@ _TIMES = (
     "2024-01-02 10:00:00.", "2024-01-02 10:00:00.1234567891", "2024-01-02 10:00:00Z", "0000-01-02 10:00:00",
     "\t2024-01-02 10:00:00", "2024-01-02 10:00:00 ", "2024-01-02  10:00:00", " 2024-01-02 10:00:00",
 )
+_MORE_TIMES = (
+    "2024-02-30 12:00:00", "2023-02-29 12:00:00", "2024-01-02 25:61:61", "2024-01-02 10:00:-5", "2024-1-2 1:2:3.5",
+    "2024-04-31 00:00:00", "2024-00-01 00:00:00", "2024-01-00 00:00:00", "24-01-02 00:00:00", "2024-01-02 100:0:0",
+    "2024-02-30 12:30", "2024/02/30 12:30", "2024/1/2 3:4", "2024/02/29 12:30", "2024/13/01 00:00", "20240230123000",
+    "20230229000000", "20241301000000", "20240102030405", "20240102030405999", "2024-02-31", "2024/02/31",
+    "1969-12-31 23:59:59.5", "1969-12-31 23:59:59.9996", "2024-02-30 23:59:59.123", "2024-01-02 10:00:00.1",
+    "2024-01-02 10:00:00.123456", "2024-01-02 10:00:00,123",
+)
+_FORMATS = (
+    "yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd HH:mm:ss.SSS", "yyyy-MM-dd", "yyyy/MM/dd HH:mm", "yyyyMMddHHmmss",
+    "yyyy-M-d H:m:s", "yyyy/MM/dd",
+)
+_DIGITS = tuple(f"{name}({n})" for name in ("TIMESTAMP", "TIMESTAMP_LTZ") for n in (0, 1, 2, 3, 6))
+_FRACTIONS = (
+    "1969-12-31 23:59:58.5", "1969-12-31 23:59:58.999999", "1969-12-31 23:59:58.0006", "1969-12-31 24:00:00.6",
+    "2024-01-02 10:00:58.999999", "1969-02-30 23:59:58.96", "1969-12-31 23:59:58",
+)
+_BY_FORMATS = (
+    "CAST('2024-02-30' AS DATE)",
+    "CAST('2024-02-30 10:00:00' AS TIMESTAMP(3))",
+    "CAST('2024-02-31' AS TIMESTAMP(3))",
+    "CAST('2023-02-29 24:00:00' AS TIMESTAMP(3))",
+    "CAST('2024-01-02 24:00:00.00' AS TIMESTAMP_LTZ(3))",
+    "CAST('2024-02' AS DATE)",
+    "CAST('2024' AS DATE)",
+    "CAST('2024-01-02 10:00:00.' AS TIMESTAMP(3))",
+    "CAST('2024-1-2 1:2:3' AS TIMESTAMP(3))",
+    "CAST('2024-2-9' AS DATE)",
+    "CAST('9999-12-31 24:00:00' AS TIMESTAMP(3))",
+    "TO_TIMESTAMP('30.02.2024' || REPEAT('', rid), 'dd.MM.yyyy')",
+    "TO_TIMESTAMP('29 Feb 2023' || REPEAT('', rid), 'dd MMM yyyy')",
+    "TO_TIMESTAMP('31.04.2024 24:00' || REPEAT('', rid), 'dd.MM.yyyy HH:mm')",
+    "TO_TIMESTAMP('31.04.2024 24:01' || REPEAT('', rid), 'dd.MM.yyyy HH:mm')",
+    "TO_TIMESTAMP('20240230' || REPEAT('', rid), 'yyyyMMdd')",
+    "TO_TIMESTAMP('2024-02-30T12:00:00' || REPEAT('', rid), 'yyyy-MM-dd''T''HH:mm:ss')",
+    "TO_TIMESTAMP('2024-02-30 12:00:00.1234' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss.SSSS')",
+    "TO_TIMESTAMP('2024-02-30 12:00:00.1' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss.S')",
+    "TO_TIMESTAMP('2024-02-30 12:00:00.12' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss.S')",
+    "TO_TIMESTAMP('2024-2-30 2:0:0' || REPEAT('', rid), 'yyyy-M-d H:m:s')",
+    "TO_TIMESTAMP('2024-02-30 24:00:00.000' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss.SSS')",
+    "TO_TIMESTAMP('2024-02-30 24:00:00.100' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss.SSS')",
+    "TO_TIMESTAMP('+202-1-2' || REPEAT('', rid), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP('2024-+1-+2 +1:+2:+3' || REPEAT('', rid), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP('2024-01-02 10:00:00.5 ' || REPEAT('', rid), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP('2024-01-02 10:00:00.1234567899' || REPEAT('', rid), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP('2024-01-02 10:00:00.+5' || REPEAT('', rid), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP('2024-01-02 10:00:00.5x' || REPEAT('', rid), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP('12:30 2024-02-30' || REPEAT('', rid), 'HH:mm yyyy-MM-dd')",
+    "TO_TIMESTAMP('2024-02' || REPEAT('', rid), 'yyyy-MM')",
+    "TO_TIMESTAMP('2024-12-31 23:59:60' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss')",
+    "TO_TIMESTAMP('9999-12-31 24:00:00' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss')",
+    "UNIX_TIMESTAMP('2024010203040' || REPEAT('', rid), 'yyyyMMddHHmmss')",
+    "UNIX_TIMESTAMP('2024 1 2 3 4 5' || REPEAT('', rid), 'yyyyMMddHHmmss')",
+    "UNIX_TIMESTAMP('2024010' || REPEAT('', rid), 'yyyyMMdd')",
+    "UNIX_TIMESTAMP('2024-1-2' || REPEAT('', rid), 'yyyyMMdd')",
+    "UNIX_TIMESTAMP('2024-1' || REPEAT('', rid), 'yyyyMMdd')",
+    "UNIX_TIMESTAMP('20240102123' || REPEAT('', rid), 'yyyyMMddHHmm')",
+    "UNIX_TIMESTAMP('2024010212 3' || REPEAT('', rid), 'yyyyMMddHHmm')",
+    "UNIX_TIMESTAMP('20240102-1-2' || REPEAT('', rid), 'yyyyMMddHHmm')",
+    "UNIX_TIMESTAMP(' 2024010212-3' || REPEAT('', rid), 'yyyyMMddHHmm')",
+    "UNIX_TIMESTAMP('2024-01-02 10:00:00.123456789' || REPEAT('', rid), 'yyyy-MM-dd HH:mm:ss.SSS')",
+)
 # fmt: on
 _CALLS = (
     *("TRANSLATE(c_text, c_part, CAST(NULL AS STRING))", "TRANSLATE(c_text, '', CAST(NULL AS STRING))"),
@@ -84,6 +146,16 @@ def limits() -> Iterator[str]:
         yield from (
             f"{name}('{text}' || REPEAT('', rid))" for name in ("TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
         )
+    for text in (*_TIMES, *_MORE_TIMES):
+        made = f"'{text}' || REPEAT('', rid)"
+        for name in ("TO_TIMESTAMP", "TO_DATE", "UNIX_TIMESTAMP"):
+            yield from (f"{name}({made}, '{format}')" for format in _FORMATS)
+        yield f"DATE_FORMAT({made}, 'yyyy-MM-dd HH:mm:ss.SSS')"
+        yield f"CONVERT_TZ({made}, 'UTC', 'Asia/Tokyo')"
+    for text in _FRACTIONS:
+        yield from (f"TRY_CAST('{text}' || REPEAT('', rid) AS {type})" for type in _DIGITS)
+        yield from (f"CAST('{text}' AS {type})" for type in _DIGITS)
+    yield from _BY_FORMATS
     for url in _URLS:
         yield from (f"PARSE_URL('{url}' || REPEAT('', rid), '{part}')" for part in _PARTS)
         yield f"PARSE_URL('{url}' || REPEAT('', rid), 'QUERY', 'a')"

@@ -7,7 +7,7 @@ and a text that is no value is an error, NULL for TRY_CAST. Source: Flink's plan
 from __future__ import annotations
 
 import re
-from datetime import date
+from calendar import monthrange
 
 from sqlglot import exp
 
@@ -20,7 +20,7 @@ from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["DAY_OF_TIME", "IS_NO_NUMBER", "NO_NUMBER", "cast", "text_to_time", "to_text"]
+__all__ = ["DAY_OF_TIME", "IS_NO_NUMBER", "NO_NUMBER", "as_written", "cast", "text_to_time", "to_text"]
 
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
@@ -45,6 +45,7 @@ _ON_LAST_DAY = (
 )
 _MIDNIGHT = "REGEXP_REPLACE(@0, ' 24:0?0:0?0([.]0*)?$', ' 00:00:00')"
 """A text with the beginning of the day in place of its end."""
+_WRITTEN = r"(?!0000)\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}"
 _MOMENT = r"(?!0{1,4}-)\d{1,4}-\d{1,2}-\d{1,2}(?: \d{1,2}:\d{1,2}:\d{1,2}(?:[.]\d{0,9})?)?"
 
 
@@ -220,7 +221,7 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
     if given.name in TEXT:
         if isinstance(value, exp.Literal) and not trying:
             _check_constant(str(value.this), wanted)
-            return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted)
+            return text_to_time(value, wanted)
         made = text_to_time(value, wanted)
         return made if trying else _checked(value, made, wanted)
     if given.name not in ("DATE", *TIMES):
@@ -230,10 +231,10 @@ def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) 
     return cut(spark(f"CAST(@0 AS {wanted.spark()})", value), wanted)
 
 
-def text_to_time(value: exp.Expr, type: ScalarType, *, any_day: bool = True) -> exp.Expr:
+def text_to_time(value: exp.Expr, type: ScalarType) -> exp.Expr:
     """Returns the time of a text as CAST reads it; NULL for a text that is none. Spark's own cast takes more texts.
 
-    `any_day`: days up to 31 are there in each month; they are its last one.
+    Days up to 31 are there in each month; they are its last one. Digits are cut as texts, downwards.
     """
     if type.name == "DATE":
         return spark(
@@ -243,11 +244,18 @@ def text_to_time(value: exp.Expr, type: ScalarType, *, any_day: bool = True) -> 
         )
     # What is cut goes through TIMESTAMP: read as one, it is converted once less.
     read = "TIMESTAMP" if loses_digits(None, type) else type.spark()
-    made = f"TRY_CAST(@0 AS {read})"
-    if any_day:
-        made = f"COALESCE({made}, TRY_CAST({_ON_LAST_DAY} AS {read}))"
+    made = f"COALESCE(TRY_CAST(@0 AS {read}), TRY_CAST({_ON_LAST_DAY} AS {read}))"
     made = f"COALESCE({made}, {made.replace('@0', _MIDNIGHT)} + INTERVAL '1' DAY)"
-    return cut(spark(f"IF({_like(_pattern(type))}, {made}, NULL)", value), type)
+    read_all = cut(spark(f"IF({_like(_pattern(type))}, {made}, NULL)", value), type, down=True)
+    return as_written(value, f"TRY_CAST(@0 AS {type.spark()})", read_all, digits=type.parameters[0])
+
+
+def as_written(text: exp.Expr, read: str, otherwise: exp.Expr, *, digits: int = 0) -> exp.Expr:
+    """Returns what `read` makes of the text @0 if it is written as Flink writes times, with a fraction of up to
+    `digits` digits, else `otherwise`; also where `read` gives NULL. `otherwise` reads such texts too, in more time."""
+    fraction = rf"(?:[.]\d{{1,{digits}}})?" if digits else ""
+    is_written = _like(rf"^{_WRITTEN}{fraction}$")
+    return spark(f"COALESCE(IF({is_written}, {read}, NULL), @1)", text, otherwise)
 
 
 def _like(pattern: str) -> str:
@@ -267,8 +275,15 @@ def _pattern(type: ScalarType) -> str:
 def _check_constant(text: str, type: ScalarType) -> None:
     """Raises Refusal for a text that is no time, which would fail in every row."""
     found = re.match(_pattern(type), text)
-    parts = [int(part) for part in text.strip().partition(" ")[0].split("-")] if found else []
-    try:
-        date(*[*parts, 1, 1][:3])
-    except (TypeError, ValueError):
-        raise Refusal(f"{text!r} is no {type.name}") from None
+    day, _, time = text.strip().partition(" ")
+    year, month, last, *_ = [*(int(part) for part in day.split("-")), 1, 1] if found else [0, 0, 0]
+    hour, minute, second, *_ = [
+        *(float(part) for part in time.split(":") if type.name != "DATE" and part),
+        0,
+        0,
+        0,
+    ]
+    is_time = (hour < 24 and minute < 60 and second < 60) or (hour, minute, second) == (24, 0, 0)
+    is_day = 0 < year <= 9999 and 0 < month <= 12 and 0 < last <= 31
+    if not is_day or not is_time or (type.name == "DATE" and last > monthrange(year, month)[1]):
+        raise Refusal(f"{text!r} is no {type.name}")

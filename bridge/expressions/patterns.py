@@ -15,7 +15,7 @@ from typing import Any
 
 from bridge.expressions.refusal import BRANCHES, Refusal
 
-__all__ = ["Prefix", "Regex", "date_segments", "prefix", "regex"]
+__all__ = ["Prefix", "Regex", "date_segments", "exact", "prefix", "regex"]
 
 _JAVA_ONLY = [
     (r"\\[pP]\{\w+\}", "x"),
@@ -27,7 +27,7 @@ _LETTERS = frozenset("yMdHhmsSEaGDkKzXZ")
 _ONLY_WRITTEN = frozenset("DEY")
 """Letters of what no time is read from."""
 _WEEK_YEAR = re.compile("Y+")
-_DIGITS = {"y": 6, "M": 4, "d": 6, "H": 9, "m": 9, "s": 9, "S": 9}
+_DIGITS = {"y": 6, "M": 4, "d": 6, "H": 9, "m": 9, "s": 9, "S": 10}
 """How many digits of a field are read, so that no date leaves Spark's range."""
 
 
@@ -101,7 +101,7 @@ def date_segments(pattern: str | None, *, parses: bool) -> list[tuple[str, bool]
 
 @dataclass(frozen=True)
 class Prefix:
-    """A regular expression of the texts that begin as a format says, and the letter of each of its groups."""
+    """A regular expression of the texts that are, or begin, as a format says, and the letter of each of its groups."""
 
     regex: str
     letters: tuple[str, ...]
@@ -127,10 +127,42 @@ def prefix(pattern: str) -> Prefix | None:
         if not text[0].isalpha():
             made += re.escape(text.strip("'"))
         elif following[:1].isalpha():
-            made += rf"([- \t0-9]{{1,{len(text)}}}+)"
+            made += _abutting(len(text))
         else:
             made += rf"[ \t]*+(-?[0-9]{{1,{_DIGITS[text[0]]}}}+)(?![0-9])"
     return Prefix(made, tuple(letters)) if len(set(letters)) == len(letters) else None
+
+
+def _abutting(width: int) -> str:
+    """A number that another one follows at once: it is read within so many characters, and may end before."""
+    ways = []
+    for spaces in range(width):
+        left = width - spaces
+        negative = [rf"-[0-9]{{1,{left - 1}}}+"] if left > 1 else []
+        ways += [rf"[ \t]{{{spaces}}}{number}" for number in (*negative, rf"[0-9]{{1,{left}}}+")]
+    return rf"(?=[\s\S]{{{width}}})({'|'.join(ways)})"
+
+
+def exact(pattern: str) -> Prefix | None:
+    """Returns the texts that are as long as the fields of a format of DateTimeFormatter say; None for a format with
+    other fields than numbers, or without a day."""
+    texts = [m.group() for m in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']", pattern)]
+    fields = [text for text in texts if text[0].isalpha()]
+    letters = "".join(text[0] for text in fields)
+    is_whole = sorted(letters, key="yMdHmsS".find) == list("yMdHmsS"[: len(letters)])
+    if "''" in texts or not is_whole or len(letters) < 3 or "yyyy" not in fields:
+        return None
+    made = "^"
+    for text, following in zip(texts, [*texts[1:], ""], strict=True):
+        if not text[0].isalpha():
+            made += re.escape(text.strip("'"))
+        elif text[0] in "yS" or len(text) == 2:
+            made += rf"([0-9]{{{len(text)}}})"
+        elif len(text) == 1 and not following[:1].isalpha():
+            made += "([0-9]{1,2})"
+        else:
+            return None
+    return Prefix(f"{made}$", tuple(letters))
 
 
 def _groups(tree: Any, optional: bool) -> Iterator[tuple[int, bool, int]]:

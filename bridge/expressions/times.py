@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from bridge.expressions.arithmetic import wrapped
 from bridge.expressions.call import Build, Call, Entries
-from bridge.expressions.casts import DAY_OF_TIME, text_to_time
-from bridge.expressions.patterns import date_segments, prefix
+from bridge.expressions.casts import DAY_OF_TIME, as_written, text_to_time
+from bridge.expressions.patterns import Prefix, date_segments, exact, prefix
 from bridge.expressions.precision import cut, loses_digits
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
@@ -192,7 +192,8 @@ def _millis(text: exp.Expr, pattern: str) -> exp.Expr:
 
 def _moment(text: exp.Expr) -> exp.Expr:
     """The time of a text, as DATE_FORMAT and CONVERT_TZ read it."""
-    return spark("CAST(TIMESTAMP_MILLIS(@0) AS TIMESTAMP_NTZ)", _millis(text, _DATE_TIME))
+    made = spark("CAST(TIMESTAMP_MILLIS(@0) AS TIMESTAMP_NTZ)", _millis(text, _DATE_TIME))
+    return as_written(text, "TRY_CAST(@0 AS TIMESTAMP_NTZ)", made)
 
 
 def _has_micros(pattern: str | None) -> bool:
@@ -219,10 +220,13 @@ def _reading(call: Call) -> str:
 
 
 def _unix(call: Call) -> exp.Expr:
-    millis = _millis(call.arguments[0], _reading(call))
+    text, pattern = call.arguments[0], _reading(call)
+    seconds = spark("@0 DIV 1000L", _millis(text, pattern))
+    if pattern == _DATE_TIME:
+        seconds = as_written(text, "UNIX_SECONDS(TRY_CAST(@0 AS TIMESTAMP))", seconds)
     # Flink's answer for a text that is no time.
     none = "IF(@0 IS NULL, NULL, -9223372036854775807L - 1L)"
-    return spark(f"COALESCE(@1 DIV 1000L, {none})", call.arguments[0], millis)
+    return spark(f"COALESCE(@1, {none})", text, seconds)
 
 
 def _to_date(call: Call) -> exp.Expr:
@@ -239,11 +243,54 @@ def _to_timestamp(call: Call) -> exp.Expr:
     pattern = _reading(call)
     read = spark("CAST(TRY_TO_TIMESTAMP(@0, @1) AS TIMESTAMP_NTZ)", text, exp.Literal.string(pattern))
     read = cut(read, _TO_TIMESTAMP) if _has_micros(pattern) else read
-    # Whatever the format is, Flink reads a text that Java's Timestamp.valueOf takes.
-    other = text_to_time(spark("TRIM(@0)", text), _TO_TIMESTAMP, any_day=False)
-    made = spark(r"COALESCE(@0, IF(@1 RLIKE '^ *[0-9]{4}-', @2, NULL))", read, text, other)
-    # Spark also reads a year before the first one.
-    return spark("IF(STARTSWITH(@0, '-'), NULL, @1)", text, made) if pattern.startswith("y") else made
+    # Spark also reads years before the first one.
+    ways = [spark("IF(@0 < TIMESTAMP_NTZ '0001-01-01', NULL, @0)", read)]
+    if fields := exact(pattern):
+        ways.append(_on_a_day(text, fields))
+    made = exp.Anonymous(this="COALESCE", expressions=[*ways, _value_of(text)])
+    return as_written(text, "TRY_CAST(@0 AS TIMESTAMP_NTZ)", made) if pattern == _DATE_TIME else made
+
+
+_FIRST = "TRY_CAST(CONCAT({y}, '-', {M}, '-01') AS DATE)"
+
+
+def _on_a_day(text: exp.Expr, format: Prefix) -> exp.Expr:
+    """The time of a text by a format whose fields are numbers, with each day up to 31, which is the last one of a
+    shorter month, and 24:00 (Java's ResolverStyle.SMART)."""
+    read = {letter: f"REGEXP_EXTRACT(@0, @1, {n})" for n, letter in enumerate(format.letters, 1)}
+    number = {letter: f"CAST({read[letter]} AS INT)" if letter in read else "0" for letter in "dHms"}
+    millis = f"CAST(RPAD(SUBSTRING({read['S']}, 1, 3), 3, '0') AS INT)" if "S" in read else "0"
+    parts = f"{number['m']} * 60000 + {number['s']} * 1000 + {millis}"
+    is_time = f"{number['H']} < 24 AND {number['m']} < 60 AND {number['s']} < 60"
+    is_end = f"{number['H']} = 24 AND {number['m']} = 0 AND {number['s']} = 0"
+    if "S" in read:
+        is_end += f" AND {read['S']} RLIKE '^0+$'"
+    first = _FIRST.format(**read)
+    day = f"UNIX_DATE(LEAST(DATE_ADD({first}, {number['d']} - 1), LAST_DAY({first})))"
+    made = f"TIMESTAMP_MILLIS({day} * 86400000L + {number['H']} * 3600000L + {parts})"
+    test = f"@0 RLIKE @1 AND {read['y']} <> '0000' AND {number['d']} BETWEEN 1 AND 31 AND ({is_time} OR {is_end})"
+    case = f"CASE WHEN @0 RLIKE @1 THEN IF({test}, CAST({made} AS TIMESTAMP_NTZ), NULL) END"
+    return spark(case, text, exp.Literal.string(format.regex))
+
+
+def _value_of(text: exp.Expr) -> exp.Expr:
+    """The time of a text as Java's Timestamp.valueOf and Date.valueOf read it, which Flink asks whatever the format is:
+    days, hours, minutes and seconds may be too many; the year 0 becomes the first."""
+    year, month, day, hour, minute, second, fraction = (f"REGEXP_EXTRACT(@0, @1, {n})" for n in range(1, 8))
+    first = _FIRST.format(y=f"LPAD(GREATEST(CAST({year} AS INT), 1), 4, '0')", M=f"CAST({month} AS INT)")
+    millis = f"CAST(RPAD(SUBSTRING({fraction}, 1, 3), 3, '0') AS INT)"
+    terms = [f"UNIX_DATE(DATE_ADD({first}, CAST({day} AS INT) - 1)) * 86400000L", millis]
+    times = {hour: 3_600_000, minute: 60_000, second: 1000}
+    terms += [f"COALESCE(TRY_CAST({of} AS INT), 0) * {factor}L" for of, factor in times.items()]
+    made = f"CAST(TIMESTAMP_MILLIS({' + '.join(terms)}) AS TIMESTAMP_NTZ)"
+    case = f"CASE WHEN @0 RLIKE @1 THEN IF(CAST({day} AS INT) BETWEEN 1 AND 31, {made}, NULL) END"
+    return spark(case, text, exp.Literal.string(_VALUE_OF))
+
+
+_VALUE_OF = (
+    r"^[\x00-\x20]*+([0-9]{4}|[+][0-9]{3})-([0-9]{1,2}|[+][0-9])-([0-9]{1,2}|[+][0-9])"
+    r"(?: ([+-]?[0-9]{1,9}):([+-]?[0-9]{1,9}):([+-]?[0-9]{1,9})(?:[.]([0-9]{1,9}))?)?[\x00-\x20]*$"
+)
 
 
 def _to_timestamp_ltz(call: Call) -> exp.Expr:

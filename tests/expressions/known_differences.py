@@ -65,10 +65,10 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        "a text with a day that its month lacks, such as 2023-02-29, in `TO_TIMESTAMP` with a format",
-        "the last day of the month, or the day after it",
+        "a text with a day that its month lacks, such as 29 Feb 2023, in `TO_TIMESTAMP` by a format with names",
+        "the last day of the month",
         "NULL",
-        _about(r"^TO_TIMESTAMP\(.*, '.*2023-02-29.*=>\{", r"^TO_TIMESTAMP\('2023/02/29', .*=>\{"),
+        _about(r"^TO_TIMESTAMP\('29 Feb 2023"),
     ),
     Difference(
         "a text that does not fit the format: of `TO_DATE`; behind its end, of `UNIX_TIMESTAMP` with names or zones; "
@@ -78,16 +78,19 @@ DIFFERENCES = (
         _about(r'TO_DATE\(.*=>.*"(\+170)?5471-09-27', r"^UNIX_TIMESTAMP\('[^']*( x|M\.)', '[^']*(MMM|a)"),
     ),
     Difference(
-        "times before 15 October 1582 in `FLOOR`, `CEIL`, `FROM_UNIXTIME`, `UNIX_TIMESTAMP`, `TO_DATE` with a format",
-        "days of the Julian calendar",
-        "days of the Gregorian calendar",
+        "times before 15 October 1582 in `FLOOR`, `CEIL`, `FROM_UNIXTIME`, `UNIX_TIMESTAMP`, `TO_DATE` with a format; "
+        "of the year 0 in `DATE_FORMAT`, and before 1900 in `CONVERT_TZ`, of texts",
+        "days of the Julian calendar; of the year 1; whole hours from Greenwich",
+        "days of the Gregorian calendar; of the year 0; the mean time of the place",
         _about(
             r"^FROM_UNIXTIME\((?!.*'HH:mm').*-62135596800",
             rf"{_EARLY}(FLOOR|CEIL)\(.* TO WEEK\)=>",
             rf"{_EARLY}CEIL\(.* TO (MONTH|QUARTER|YEAR)\)=>",
             rf"{_EARLY}(FLOOR|CEIL)\((c_day|.*AS DATE\)) TO DAY\)=>",
             r"^(UNIX_TIMESTAMP|TO_DATE)\(c_time_text2, 'yyyy-MM-dd'\)=>'-?0001-01-01'",
-            r"^UNIX_TIMESTAMP\('(24-02-29|0000-01-02 )",
+            r"^UNIX_TIMESTAMP\('(24-0|0000-0|12024-|-2024-).*=>.*=>-(?!922)\d{11}",
+            r"^TO_DATE\('(24-0|0000-0|12024-|-2024-)[^,]*, '.*=>.*time\": \"(-|0|12\d\d-)",
+            r"^(DATE_FORMAT|CONVERT_TZ)\('(24-01|0000-01-02 ).*=>\"",
         ),
     ),
     Difference(

@@ -34,8 +34,9 @@ def test_casts_cut_as_flink_does(spark: SparkSession) -> None:
     asked += [("1969-12-31 23:59:59.999999", 4, "1969-12-31 23:59:59.9999"), (None, 2, None)]
     computed = []
     for n, (text, digits, _) in enumerate(asked):
-        value = f"'{text}'" if text else "CAST(NULL AS STRING)"
-        computed.append(f"c{n} AS CAST({value} AS {'TIMESTAMP' if n % 2 else 'TIMESTAMP_LTZ'}({digits}))")
+        type = "TIMESTAMP" if n % 2 else "TIMESTAMP_LTZ"
+        value = f"CAST({repr(text) if text else 'NULL'} AS {type}(6))"
+        computed.append(f"c{n} AS CAST({value} AS {type}({digits}))")
     columns = table("x STRING", *computed).schema.computed
     row = spark.range(1).selectExpr(*(f"CAST({c.spark} AS STRING)" for c in columns)).first()
     assert row is not None and list(row) == [found for *_, found in asked]
