@@ -258,8 +258,8 @@ def _on_a_day(text: exp.Expr, format: Prefix) -> exp.Expr:
     """The time of a text by a format whose fields are numbers, with each day up to 31, which is the last one of a
     shorter month, and 24:00 (Java's ResolverStyle.SMART)."""
     read = {letter: f"REGEXP_EXTRACT(@0, @1, {n})" for n, letter in enumerate(format.letters, 1)}
-    number = {letter: f"CAST({read[letter]} AS INT)" if letter in read else "0" for letter in "dHms"}
-    millis = f"CAST(RPAD(SUBSTRING({read['S']}, 1, 3), 3, '0') AS INT)" if "S" in read else "0"
+    number = {letter: f"TRY_CAST({read[letter]} AS INT)" if letter in read else "0" for letter in "dHms"}
+    millis = f"TRY_CAST(RPAD(SUBSTRING({read['S']}, 1, 3), 3, '0') AS INT)" if "S" in read else "0"
     parts = f"{number['m']} * 60000 + {number['s']} * 1000 + {millis}"
     is_time = f"{number['H']} < 24 AND {number['m']} < 60 AND {number['s']} < 60"
     is_end = f"{number['H']} = 24 AND {number['m']} = 0 AND {number['s']} = 0"
@@ -277,13 +277,13 @@ def _value_of(text: exp.Expr) -> exp.Expr:
     """The time of a text as Java's Timestamp.valueOf and Date.valueOf read it, which Flink asks whatever the format is:
     days, hours, minutes and seconds may be too many; the year 0 becomes the first."""
     year, month, day, hour, minute, second, fraction = (f"REGEXP_EXTRACT(@0, @1, {n})" for n in range(1, 8))
-    first = _FIRST.format(y=f"LPAD(GREATEST(CAST({year} AS INT), 1), 4, '0')", M=f"CAST({month} AS INT)")
-    millis = f"CAST(RPAD(SUBSTRING({fraction}, 1, 3), 3, '0') AS INT)"
-    terms = [f"UNIX_DATE(DATE_ADD({first}, CAST({day} AS INT) - 1)) * 86400000L", millis]
+    first = _FIRST.format(y=f"LPAD(GREATEST(TRY_CAST({year} AS INT), 1), 4, '0')", M=f"TRY_CAST({month} AS INT)")
+    millis = f"TRY_CAST(RPAD(SUBSTRING({fraction}, 1, 3), 3, '0') AS INT)"
+    terms = [f"UNIX_DATE(DATE_ADD({first}, TRY_CAST({day} AS INT) - 1)) * 86400000L", millis]
     times = {hour: 3_600_000, minute: 60_000, second: 1000}
     terms += [f"COALESCE(TRY_CAST({of} AS INT), 0) * {factor}L" for of, factor in times.items()]
     made = f"CAST(TIMESTAMP_MILLIS({' + '.join(terms)}) AS TIMESTAMP_NTZ)"
-    case = f"CASE WHEN @0 RLIKE @1 THEN IF(CAST({day} AS INT) BETWEEN 1 AND 31, {made}, NULL) END"
+    case = f"CASE WHEN @0 RLIKE @1 THEN IF(TRY_CAST({day} AS INT) BETWEEN 1 AND 31, {made}, NULL) END"
     return spark(case, text, exp.Literal.string(_VALUE_OF))
 
 

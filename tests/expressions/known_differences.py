@@ -89,8 +89,8 @@ DIFFERENCES = (
             rf"{_EARLY}(FLOOR|CEIL)\((c_day|.*AS DATE\)) TO DAY\)=>",
             r"^(UNIX_TIMESTAMP|TO_DATE)\(c_time_text2, 'yyyy-MM-dd'\)=>'-?0001-01-01'",
             r"^UNIX_TIMESTAMP\('(24-0|0000-0|12024-|-2024-).*=>.*=>-(?!922)\d{11}",
-            r"^TO_DATE\('(24-0|0000-0|12024-|-2024-)[^,]*, '.*=>.*time\": \"(-|0|12\d\d-)",
-            r"^(DATE_FORMAT|CONVERT_TZ)\('(24-01|0000-01-02 ).*=>\"",
+            r"^TO_DATE\('(24-0|0000-0|12024-|-2024-).*, 'y.*=>.*time\": \"(-|0|12\d\d-)",
+            r"^(DATE_FORMAT\('0000-01-02 |CONVERT_TZ\('(24-01|0000-01-02 )).*=>\"",
         ),
     ),
     Difference(
