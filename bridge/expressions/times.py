@@ -277,7 +277,9 @@ def _value_of(text: exp.Expr) -> exp.Expr:
     """The time of a text as Java's Timestamp.valueOf and Date.valueOf read it, which Flink asks whatever the format is:
     days, hours, minutes and seconds may be too many; the year 0 becomes the first."""
     year, month, day, hour, minute, second, fraction = (f"REGEXP_EXTRACT(@0, @1, {n})" for n in range(1, 8))
-    first = _FIRST.format(y=f"LPAD(GREATEST(TRY_CAST({year} AS INT), 1), 4, '0')", M=f"TRY_CAST({month} AS INT)")
+    first = _FIRST.format(
+        y=f"LPAD(GREATEST(TRY_CAST({year} AS INT), 1), 4, '0')", M=f"TRY_CAST({month} AS INT)"
+    )
     millis = f"TRY_CAST(RPAD(SUBSTRING({fraction}, 1, 3), 3, '0') AS INT)"
     terms = [f"UNIX_DATE(DATE_ADD({first}, TRY_CAST({day} AS INT) - 1)) * 86400000L", millis]
     times = {hour: 3_600_000, minute: 60_000, second: 1000}
