@@ -178,6 +178,8 @@ class Run:
     """None is `available-now`: process all available data, then stop."""
     max_offsets_per_batch: int = 5_000_000
     step_timeout_seconds: float = 600.0
+    metrics: str | None = None
+    """`run.metrics`: an address, a .prom file or the URL of a push gateway."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def test_starting_up_loads_neither_spark_nor_kafka(module: str) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_file_grows_too_big(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
 
 
 def test_the_front_door_shows_sorted_names_that_are_there() -> None:

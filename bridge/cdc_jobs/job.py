@@ -48,6 +48,8 @@ class Job:
     """The publishes of tables that are sent as they are, in the order of `tables`."""
     script: Script | None
     """The script of all other tables; None if there are none."""
+    metrics: str | None = None
+    """See `definition.Run`."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -46,6 +46,7 @@ class JobSettings:
     name: str
     state: str | None
     step_timeout: str | None
+    metrics: str | None
     bad_records: str | None
     parallelism: int | None
     warnings: tuple[str, ...]
@@ -68,6 +69,7 @@ def job_settings(document: Document, section: PipelineSection, default_name: str
         section.name or default_name,
         section.bridge_state,
         section.bridge_step_timeout,
+        section.bridge_metrics,
         section.bridge_bad_records,
         section.parallelism,
         tuple(warnings),

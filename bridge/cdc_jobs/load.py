@@ -104,6 +104,7 @@ def load_job(
         ),
         publishes=definitions,
         script=script,
+        metrics=settings.metrics,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 

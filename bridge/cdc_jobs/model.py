@@ -50,6 +50,9 @@ class PipelineSection(Section):
     bridge_step_timeout: Annotated[str, AfterValidator(validators.check_step_timeout)] | None = Field(
         default=None, alias="bridge.step-timeout"
     )
+    bridge_metrics: Annotated[str, AfterValidator(validators.check_metrics)] | None = Field(
+        default=None, alias="bridge.metrics"
+    )
     bridge_bad_records: Literal["fail", "quarantine", "skip"] | None = Field(
         default=None, alias="bridge.bad-records"
     )

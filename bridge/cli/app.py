@@ -17,9 +17,21 @@ import typer
 
 from bridge import cdc_jobs, config, sql
 from bridge.cli import check_command, ops_commands, process, run_command, topics_command, txn_commands
-from bridge.cli.arguments import Conf, Every, FileOrScript, Files, Json, Master, Parallel, Quiet, seconds
+from bridge.cli.arguments import (
+    Conf,
+    Every,
+    FileOrScript,
+    Files,
+    Json,
+    Master,
+    Metrics,
+    Parallel,
+    Quiet,
+    seconds,
+)
 from bridge.cli.many_pipelines import Pipeline, load_all, run_all
 from bridge.cli.script_pipelines import is_script
+from bridge.cli.shown_metrics import metrics_shown, with_metrics
 from bridge.cli.store_settings import use_submitted
 from bridge.console import Screen, explanation_rows, summary_rows
 from bridge.definition import Definition
@@ -56,6 +68,7 @@ def ingest(
     every: Every = None,
     parallel: Parallel = 1,
     quiet: Quiet = False,
+    metrics: Metrics = None,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -79,7 +92,7 @@ def ingest(
 
         return run(spark, of, listener=listen, stop=stop)
 
-    _run("ingest", files, pause, parallel, quiet, master, conf, pipeline)
+    _run("ingest", files, pause, parallel, quiet, metrics, master, conf, pipeline)
 
 
 @app.command()
@@ -88,6 +101,7 @@ def publish(
     every: Every = None,
     parallel: Parallel = 1,
     quiet: Quiet = False,
+    metrics: Metrics = None,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -102,7 +116,7 @@ def publish(
 
         return run(spark, of, listener=listen, stop=stop)
 
-    _run("publish", files, seconds("--every", every), parallel, quiet, master, conf, pipeline)
+    _run("publish", files, seconds("--every", every), parallel, quiet, metrics, master, conf, pipeline)
 
 
 for _verb in (
@@ -253,6 +267,7 @@ def _run(
     every: float | None,
     parallel: int,
     quiet: bool,
+    metrics: str | None,
     master: str | None,
     conf: list[str] | None,
     pipeline: Pipeline,
@@ -267,6 +282,7 @@ def _run(
             parallel=parallel,
             every_seconds=every,
             quiet=quiet,
+            metrics=metrics,
             master=master,
             conf=conf,
         )
@@ -275,11 +291,12 @@ def _run(
         raise DefinitionError(
             f"--parallel {parallel} has no effect on one file; give several, or leave it out"
         )
-    definition = config.load(files[0])
+    definition = with_metrics(config.load(files[0]), metrics)
     screen = Screen(quiet=quiet)
     with (
         process.session(screen, definition, master, conf) as spark,
         process.stop_signals(screen) as stop,
+        metrics_shown(screen, [definition.run.metrics]),
         screen.busy(f"running {definition.name}"),
     ):
         summary = pipeline(spark, definition, screen.batch, stop)

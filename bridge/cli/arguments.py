@@ -8,6 +8,7 @@ import typer
 
 from bridge.cli.store_settings import use_conf
 from bridge.errors import DefinitionError, OptionError
+from bridge.metrics.prometheus import check_installed, parsed
 from bridge.options.kinds import duration_ms
 
 __all__ = [
@@ -18,11 +19,23 @@ __all__ = [
     "Files",
     "Json",
     "Master",
+    "Metrics",
     "Parallel",
     "Quiet",
     "ScriptFile",
     "seconds",
 ]
+
+
+def _target(text: str | None) -> str | None:
+    if text is not None:
+        try:
+            parsed(text)
+        except ValueError as error:
+            raise DefinitionError(f"--metrics {text}: {error}") from None
+        check_installed("--metrics")
+    return text
+
 
 File = Annotated[
     str,
@@ -57,6 +70,15 @@ ScriptFile = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TARGET",
+        callback=_target,
+        help="Show metrics to Prometheus: at an address such as 127.0.0.1:9464, in a file (.prom), or through the URL "
+        "of a push gateway; goes before the file's `run.metrics`.",
+    ),
+]
 Master = Annotated[str | None, typer.Option(help="Spark master; default: SPARK_MASTER, else local[*].")]
 Conf = Annotated[
     list[str] | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridge import config
 from bridge.cli import process
+from bridge.cli.shown_metrics import metrics_shown, with_metrics
 from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen
 from bridge.definition import Definition
@@ -62,6 +63,7 @@ def run_all(
     parallel: int,
     every_seconds: float | None,
     quiet: bool,
+    metrics: str | None,
     master: str | None,
     conf: list[str] | None,
 ) -> None:
@@ -69,6 +71,7 @@ def run_all(
     failed in the last round."""
     from bridge.pipelines.runtime.rounds import run_rounds
 
+    definitions = [with_metrics(definition, metrics) for definition in definitions]
     screen = Screen(quiet=quiet)
     said: dict[str, str] = {}
 
@@ -83,6 +86,7 @@ def run_all(
     with (
         process.spark_session(screen, name, warnings, paths, master, conf) as spark,
         process.stop_signals(screen) as stop,
+        metrics_shown(screen, [definition.run.metrics for definition in definitions]),
         screen.busy(f"running {name}"),
     ):
         total = run_rounds(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from bridge import cdc_jobs, sql
 from bridge.cdc_jobs import Job
 from bridge.cli import process
-from bridge.cli.arguments import Conf, Master, Quiet, ScriptFile, seconds
+from bridge.cli.arguments import Conf, Master, Metrics, Quiet, ScriptFile, seconds
 from bridge.cli.script_pipelines import is_script
+from bridge.cli.shown_metrics import metrics_shown
 from bridge.console import Screen, duration
 from bridge.errors import DefinitionError
 from bridge.sql import Script
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from bridge.pipelines.scripts.run import ScriptSummary
 
 __all__ = ["run"]
+
+_What = TypeVar("_What", Script, Job)
 
 
 def run(
@@ -42,6 +46,7 @@ def run(
         ),
     ] = False,
     quiet: Quiet = False,
+    metrics: Metrics = None,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -59,9 +64,11 @@ def run(
     pause = seconds("--every", every)
     screen = Screen(quiet=quiet)
     if job:
-        _run_job(screen, cdc_jobs.load_job(file), explain, pause, rebuild, master, conf)
+        _run_job(
+            screen, _with_metrics(cdc_jobs.load_job(file), metrics), explain, pause, rebuild, master, conf
+        )
         return
-    script = sql.load_script(file)
+    script = _with_metrics(sql.load_script(file), metrics)
     from bridge.pipelines.scripts.explain import explain_script
 
     if explain:
@@ -120,10 +127,15 @@ def _run(
     with (
         process.spark_session(screen, what.name, what.warnings, paths, master, conf) as spark,
         process.stop_signals(screen) as stop,
+        metrics_shown(screen, [what.metrics]),
         screen.busy(f"running {what.name}"),
     ):
         summary = run(spark, listener=screen.batch, stop=stop)
     screen.table(f"run {what.name}: {'stopped' if stop.is_set() else 'done'}", _rows(summary))
+
+
+def _with_metrics(what: _What, target: str | None) -> _What:
+    return what if target is None else replace(what, metrics=target)
 
 
 def _rows(summary: ScriptSummary) -> dict[str, str]:

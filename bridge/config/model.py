@@ -120,6 +120,11 @@ class RunSection(Section):
         default="10 min",
         description="Maximum time of one step (read, merge, send ...); then the process ends with 5. 0 s is no bound.",
     )
+    metrics: Annotated[str, AfterValidator(validators.check_metrics)] | None = Field(
+        default=None,
+        description="Where Prometheus finds the metrics: an address to listen at, HOST:PORT; a file whose name ends in "
+        ".prom; or the URL of a push gateway.",
+    )
 
 
 class QuarantineSection(TableLocation):

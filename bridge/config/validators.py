@@ -6,11 +6,13 @@ import re
 from datetime import datetime
 from typing import Any
 
+from bridge.metrics.prometheus import parsed
 from bridge.options.kinds import duration_ms, size_bytes
 
 __all__ = [
     "check_cluster_columns",
     "check_interval",
+    "check_metrics",
     "check_own_columns",
     "check_publish_start",
     "check_retention",
@@ -53,6 +55,12 @@ def check_step_timeout(text: str) -> str:
         raise ValueError(
             "not legal; legal values are durations with a unit, like '10 min', and '0 s' for no bound"
         )
+    return text
+
+
+def check_metrics(text: str) -> str:
+    """Accepts what `prometheus.parsed` does."""
+    parsed(text)
     return text
 
 

@@ -18,8 +18,10 @@ from bridge.console import Screen, duration
 from bridge.definition import Definition
 from bridge.demo import orders
 from bridge.embedded.broker import Broker
+from bridge.embedded.processes import HOST, free_port
 from bridge.errors import DefinitionError, DifferenceError, QualityError
 from bridge.metrics import BatchReport, Summary
+from bridge.metrics.prometheus import exporting, is_installed, shown
 from bridge.pipelines.compare.verify import Proof, verify
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -70,7 +72,10 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
         for definition in (incoming, outgoing):
             for topic in definition.topic.names:
                 broker.create_topic(topic, partitions=_PARTITIONS, config={"cleanup.policy": "compact"})
-        flow = _Flow(spark, incoming, outgoing, screen, stop)
+        metrics = f"{HOST}:{free_port()}" if is_installed() else None
+        if metrics is not None:
+            screen.info(f"metrics: {shown(metrics)} while it runs")
+        flow = _Flow(spark, incoming, outgoing, screen, stop, metrics)
         with screen.busy("orders → topic → Delta → topic, concurrently"):
             written, ingested, published = flow.run()
         if stop.is_set():
@@ -119,8 +124,9 @@ class _Flow:
         outgoing: Definition,
         screen: Screen,
         stop: threading.Event,
+        metrics: str | None,
     ) -> None:
-        self.spark, self.screen, self.stop = spark, screen, stop
+        self.spark, self.screen, self.stop, self.metrics = spark, screen, stop, metrics
         self.incoming, self.outgoing = incoming, outgoing
         self.written, self.table_exists, self.ingested = (threading.Event() for _ in range(3))
         self.sums = {verb: Summary(d.name, verb) for verb, d in (("ingest", incoming), ("publish", outgoing))}
@@ -129,7 +135,7 @@ class _Flow:
         """Returns the written changes by kind, and the summaries of ingest and publish."""
         # Shared by threads: the SparkContext (each stage has a session of its own), events, the screen. Clients of
         # Kafka and tables are each stage's own.
-        with ThreadPoolExecutor(4) as pool:
+        with exporting(self.metrics, self._listen) as self.listen, ThreadPoolExecutor(4) as pool:
             stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish, self._check)]
             while not all(stage.done() for stage in stages):
                 if self.stop.is_set() or any(stage.done() and stage.exception() for stage in stages):
@@ -176,10 +182,10 @@ class _Flow:
         self, pipeline: Callable[..., Summary], definition: Definition, stop_first_run: threading.Event
     ) -> None:
         spark, started = child_session(self.spark), time.monotonic()
-        pipeline(spark, definition, listener=self._listen, stop=stop_first_run)
+        pipeline(spark, definition, listener=self.listen, stop=stop_first_run)
         if not self.stop.is_set():
             drained = replace(definition, run=replace(definition.run, trigger_seconds=None))
-            pipeline(spark, drained, listener=self._listen)
+            pipeline(spark, drained, listener=self.listen)
         verb = "ingest" if definition is self.incoming else "publish"
         self.sums[verb] = replace(self.sums[verb], seconds=time.monotonic() - started)
 

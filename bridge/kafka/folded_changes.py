@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from confluent_kafka import Message
 
 from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, NeedsFullDecode, Places
-from bridge.kafka.range_parts import PartitionRange
+from bridge.kafka.range_parts import Added, PartitionRange
+from bridge.kafka.read_counts import ReadCounts
 from bridge.rows import RowKind
 
 __all__ = ["ChangeReading", "FoldedChanges"]
@@ -50,7 +51,7 @@ class FoldedChanges:
 
     range: PartitionRange
     reading: ChangeReading
-    records: int = 0
+    read: ReadCounts = field(default_factory=ReadCounts)
     newest: int | None = None
     """The newest value of the watermark column in a change so far, superseded ones included, in microseconds."""
     _values: list[bytes | None] = field(default_factory=list)
@@ -61,19 +62,21 @@ class FoldedChanges:
     """In order: the table's columns, `__kind` and `__place`."""
     _next_place: int = 0
 
-    def add(self, messages: Sequence[Message]) -> int:
+    def add(self, messages: Sequence[Message]) -> Added:
         """See RangePart.add."""
         size = 0
         for message in messages:
             value = message.value()
             self._values.append(value)
             size += len(value or b"")
+        keys = [key for message in messages if (key := message.key()) is not None]
         if self.reading.key_decoder is not None:
-            self._keys.update(key for message in messages if (key := message.key()) is not None)
+            self._keys.update(keys)
         self._bytes += size
+        grown = 0
         if len(self._values) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
-            size += self._decode()
-        return size
+            grown = self._decode()
+        return Added(size + sum(map(len, keys)), size + grown)
 
     def size(self) -> int:
         """See RangePart.size."""

@@ -17,6 +17,7 @@ from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
 from bridge.kafka.range_consumer import read_latest, read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange
+from bridge.kafka.read_counts import ReadCounts
 from bridge.rows import RowKind
 
 __all__ = ["LatestChangesTask", "LatestRows", "LatestRowsTask", "NotRead"]
@@ -37,19 +38,19 @@ class LatestRows:
 
     topic: str
     partition: int
-    records: int
-    """The number of records in the range."""
+    read: ReadCounts
+    """Of the records in the range."""
     newest: int | None
     """The newest value of the watermark column in a change, in microseconds; None without one."""
     stream: bytes
     """An Arrow IPC stream: the table's columns and `__kind`, which is '+U' or '-D'."""
 
     @classmethod
-    def of(cls, range: PartitionRange, records: int, newest: int | None, rows: pa.Table) -> LatestRows:
+    def of(cls, range: PartitionRange, read: ReadCounts, newest: int | None, rows: pa.Table) -> LatestRows:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
-        return cls(range.topic, range.partition, records, newest, sink.getvalue().to_pybytes())
+        return cls(range.topic, range.partition, read, newest, sink.getvalue().to_pybytes())
 
     def table(self) -> pa.Table:
         return pa.ipc.open_stream(self.stream).read_all()
@@ -103,7 +104,7 @@ class LatestRowsTask:
         if deleted:
             tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        return LatestRows.of(part.range, part.records, newest, rows)
+        return LatestRows.of(part.range, part.read, newest, rows)
 
     def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         if None in keys:
@@ -148,7 +149,7 @@ class LatestChangesTask:
                     return
                 for part in parts:
                     rows = part.table()
-                    yield LatestRows.of(part.range, part.records, part.newest, rows)
+                    yield LatestRows.of(part.range, part.read, part.newest, rows)
             except NeedsFullDecode as needed:
                 yield NotRead(str(needed))
                 return

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from bridge.errors import GapError, KafkaError
 from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
 from bridge.kafka.range_parts import LatestValues, PartitionRange, RangePart
+from bridge.kafka.read_counts import ReadCounts
 
 __all__ = ["close_consumers", "read_latest", "read_ranges"]
 
@@ -226,8 +227,9 @@ class _Reader:
 
 
 def _added(part: RangePart, messages: Sequence[Message]) -> int:
-    part.records += len(messages)
-    return part.add(messages)
+    added = part.add(messages)
+    part.read += ReadCounts.of(messages, added.bytes)
+    return added.kept
 
 
 def _is_about_group(message: Message) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from confluent_kafka import Message
 
-__all__ = ["LatestValues", "PartitionRange", "RangePart"]
+from bridge.kafka.read_counts import ReadCounts
+
+__all__ = ["Added", "LatestValues", "PartitionRange", "RangePart"]
 
 
 @dataclass(frozen=True)
@@ -21,16 +23,24 @@ class PartitionRange:
     end: int
 
 
+class Added(NamedTuple):
+    """Bytes of records that a part has taken."""
+
+    bytes: int
+    """Of their keys and values."""
+    kept: int
+    """How many more the part keeps, superseded ones included."""
+
+
 class RangePart(Protocol):
     """What is kept of the records of a range."""
 
     range: PartitionRange
-    records: int
-    """How many records of the range were read so far."""
+    read: ReadCounts
+    """Of the records of the range that were read so far."""
 
-    def add(self, messages: Sequence[Message]) -> int:
-        """Take the next records of the range, which are in the order of their offsets; returns how many bytes more are
-        kept, superseded ones included."""
+    def add(self, messages: Sequence[Message]) -> Added:
+        """Take the next records of the range, which are in the order of their offsets."""
         ...
 
     def size(self) -> int:
@@ -43,17 +53,17 @@ class LatestValues:
     """A RangePart: the last value of each key in a range; null deletes the row. Keys are compared by their bytes."""
 
     range: PartitionRange
-    records: int = 0
+    read: ReadCounts = field(default_factory=ReadCounts)
     values: dict[bytes | None, bytes | None] = field(default_factory=dict)
 
-    def add(self, messages: Sequence[Message]) -> int:
+    def add(self, messages: Sequence[Message]) -> Added:
         """See RangePart.add."""
         values, size = self.values, 0
         for message in messages:
             key, value = message.key(), message.value()
             values[key] = value
             size += len(key or b"") + len(value or b"")
-        return size
+        return Added(size, size)
 
     def size(self) -> int:
         """See RangePart.size: the bytes of keys and values."""

@@ -228,6 +228,8 @@ class Script:
     """What becomes of records and rows that cannot be applied, from SET 'bridge.bad-records'."""
     step_timeout_seconds: float = Run.step_timeout_seconds
     """See `definition.Run`; from SET 'bridge.step-timeout'."""
+    metrics: str | None = None
+    """See `definition.Run`; from SET 'bridge.metrics'."""
     warnings: tuple[str, ...] = ()
 
     @property

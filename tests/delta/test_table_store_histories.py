@@ -20,6 +20,7 @@ from bridge.delta.log_description import describe, newest_version
 from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
 from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table, create_table
+from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.unsupported import UnknownOutcome
 from bridge.pipelines.ingest.append_reader import AppendedBatch, apply_appended
@@ -141,7 +142,7 @@ def test_files_of_a_commit_whose_fate_is_unknown_stay(
     target = appends.target()
     rows = target.schema.empty_table().from_pylist([{"id": 1, "v": "a"}], target.schema)
     add = write_data_file(target.store, rows, target.columns_with_statistics)
-    batch = AppendedBatch(target, (add,), rows=1, records=1, newest_event_ms={})
+    batch = AppendedBatch(target, (add,), rows=1, read=ReadCounts(1), newest_event_ms={})
     proxy.lose, proxy.is_deaf_after_loss = 1, True
     with pytest.raises(
         UnknownOutcome, match=r"does not say whether .*1\.json was written; start the run again"

@@ -44,7 +44,7 @@ def part(*key: str, **more: Any) -> FoldedChanges:
 
 
 def add(to: FoldedChanges, *values: Any, key: bytes | None = None) -> int:
-    return to.add([cast(Message, _Record(value, key)) for value in values])
+    return to.add([cast(Message, _Record(value, key)) for value in values]).kept
 
 
 def rows(of: FoldedChanges) -> list[dict[str, Any]]:

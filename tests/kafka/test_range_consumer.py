@@ -49,7 +49,7 @@ def test_the_last_value_of_each_key_is_kept(broker: Broker, unique: Unique) -> N
     send(broker.bootstrap, name, records)
     (part,) = read(broker, PartitionRange(name, 0, 0, 6)) or []
     assert part.values == {b"a": b"2", b"b": None, None: b"", b"\xff": b"\x00"}
-    assert part.records == 6 and part.range == PartitionRange(name, 0, 0, 6)
+    assert part.read.records == 6 and part.range == PartitionRange(name, 0, 0, 6)
 
 
 def test_a_range_ends_before_its_end_and_the_next_goes_on_there(broker: Broker, unique: Unique) -> None:
@@ -59,7 +59,7 @@ def test_a_range_ends_before_its_end_and_the_next_goes_on_there(broker: Broker, 
     for start, end in ((0, 7), (7, 8), (8, 60), (20, 30), (60, 100)):
         (part,) = read(broker, PartitionRange(name, 0, start, end)) or []
         assert part.values == {b"k%d" % n: b"%d" % n for n in range(start, end)}
-        assert part.records == end - start
+        assert part.read.records == end - start
     send(broker.bootstrap, name, [(b"later", b"x")])
     assert values(read(broker, PartitionRange(name, 0, 100, 101))) == [{b"later": b"x"}]
 

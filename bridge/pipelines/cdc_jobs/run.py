@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from bridge import watchdog
 from bridge.cdc_jobs import Job
 from bridge.metrics import BatchReport, Listener, ignore
+from bridge.metrics.prometheus import exporting
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
 from bridge.pipelines.scripts.run import ScriptSummary, run_script
@@ -39,10 +40,11 @@ def run_job(
     Raises ConcurrentRunError, before anything is read or written, when another run of the job is at work; and what
     `publish` and `run_script` raise: tables before the one that fails have been sent.
     """
-    with acquire_lease_in(
-        spark, job.folder, "job", name=job.name, verb="run", option="bridge.state"
-    ) as lease:
-        return _Run(spark, job, lease, listener, stop or threading.Event()).run(every_seconds, rebuild)
+    with (
+        acquire_lease_in(spark, job.folder, "job", name=job.name, verb="run", option="bridge.state") as lease,
+        exporting(job.metrics, listener) as listen,
+    ):
+        return _Run(spark, job, lease, listen, stop or threading.Event()).run(every_seconds, rebuild)
 
 
 class _Run:

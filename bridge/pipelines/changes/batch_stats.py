@@ -17,16 +17,20 @@ from bridge.columns import BAD, KIND, POSITION, col, retracts
 from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition
 from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.kafka.read_counts import ReadCounts
+from bridge.metrics import now_ms
 from bridge.offsets import TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.schema import TableSchema
 from bridge.spark_versions import or_public
 
-__all__ = ["BatchStats", "RowCounter", "collect_batch_stats", "count_rows"]
+__all__ = ["BatchStats", "ReadCounter", "collect_batch_stats", "count_reads"]
 
 _LONGEST = 100
 """Characters of a value in an error."""
 _OBSERVATION_TIMEOUT_SECONDS = 5.0
+_READ = ("records", "bytes", "oldest_ms", "newest_ms")
+"""The fields of ReadCounts that are counted."""
 
 
 @dataclass(frozen=True)
@@ -127,30 +131,49 @@ def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPa
     return {(row[0], row[1]): row[2] for row in rows if row[2] is not None}
 
 
-class RowCounter:
-    """The number of rows that the first job over a frame has read. See `count_rows`."""
+class ReadCounter:
+    """Counts what the first job over a frame has read. See `count_reads`."""
 
     def __init__(self, observation: Observation, frame: DataFrame) -> None:
         self._observation, self._frame = observation, frame
 
-    def value(self) -> int:
-        """Return the count after that job, 0 if Spark sends none.
+    def value(self) -> ReadCounts:
+        """Return the counts after that job, none if Spark sends none.
 
-        Spark sends it after the job, and never if its optimizer found nothing to read; Observation.get would then wait
-        for ever. A Spark in which nothing else can be asked counts the rows by another job.
+        Spark sends them after the job, and never if its optimizer found nothing to read; Observation.get would then
+        wait for ever. A Spark in which nothing else can be asked counts by another job.
         """
-        return or_public(self._observed, self._frame.count)
+        return or_public(self._observed, self._counted)
 
-    def _observed(self) -> int:
+    def _observed(self) -> ReadCounts:
         deadline = time.monotonic() + _OBSERVATION_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             metrics = self._observation._jo.getOrEmpty()  # type: ignore[union-attr]
             if not metrics.isEmpty():
-                return int(metrics.apply("rows"))
-        return 0
+                return ReadCounts(**{name: metrics.apply(name) for name in _READ}, at_ms=now_ms())
+        return ReadCounts()
+
+    def _counted(self) -> ReadCounts:
+        row = self._frame.agg(*_aggregates()).first()
+        assert row is not None
+        return ReadCounts(**row.asDict(), at_ms=now_ms())
 
 
-def count_rows(frame: DataFrame) -> tuple[DataFrame, RowCounter]:
-    """Return `frame`, to be used in its place, and the counter of its rows."""
+def count_reads(frame: DataFrame) -> tuple[DataFrame, ReadCounter]:
+    """Return `frame`, records of a topic, to be used in its place, and the counter of what is read of it."""
     observation = Observation()
-    return frame.observe(observation, F.count(F.lit(1)).alias("rows")), RowCounter(observation, frame)
+    return frame.observe(observation, *_aggregates()), ReadCounter(observation, frame)
+
+
+def _aggregates() -> list[Column]:
+    """A column for each name of `_READ`."""
+    sizes = [F.coalesce(F.octet_length(col(name)), F.lit(0)) for name in ("key", "value")]
+    ms = F.unix_millis(col("timestamp"))
+    times = F.when(ms >= 0, ms)  # Kafka's -1 is no time
+    aggregates = (
+        F.count(F.lit(1)),
+        F.coalesce(F.sum(sizes[0] + sizes[1]), F.lit(0)),
+        F.min(times),
+        F.max(times),
+    )
+    return [made.alias(name) for made, name in zip(aggregates, _READ, strict=True)]

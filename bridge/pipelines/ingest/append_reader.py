@@ -20,6 +20,7 @@ from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.latest_rows import NotRead
+from bridge.kafka.read_counts import ReadCounts
 from bridge.offsets import Offsets, TopicPartition
 from bridge.options import FORMATS
 from bridge.pipelines.ingest.append_task import AppendTask
@@ -37,7 +38,7 @@ class AppendedBatch:
     target: AppendTarget
     adds: tuple[dict[str, Any], ...]
     rows: int
-    records: int
+    read: ReadCounts
     newest_event_ms: dict[TopicPartition, int]
 
 
@@ -70,7 +71,7 @@ class AppendReader:
             target,
             tuple(add for files in found for add in files.adds),
             rows=sum(files.rows for files in found),
-            records=sum(files.records for files in found),
+            read=ReadCounts.sum(files.read for files in found),
             newest_event_ms={at: ms for files in found for at, ms in files.newest_event_ms.items()},
         )
 
@@ -120,7 +121,7 @@ def apply_appended(
     failpoints.hit("ingest.after-merge")
     return AppliedBatch(
         merged=merged,
-        records=batch.records,
+        read=batch.read,
         bad=0,
         unchanged=0,
         two_partitions=0,

@@ -20,7 +20,8 @@ from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
 from bridge.delta.deletion_vectors.new_files import delete_data_files, write_data_file
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_consumer import read_ranges
-from bridge.kafka.range_parts import PartitionRange
+from bridge.kafka.range_parts import Added, PartitionRange
+from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.store import Store
 from bridge.offsets import TopicPartition
 
@@ -46,7 +47,7 @@ class AppendedFiles:
     adds: tuple[dict[str, Any], ...]
     """The `add` actions of the files."""
     rows: int
-    records: int
+    read: ReadCounts
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark column in each partition with one, in epoch milliseconds."""
 
@@ -95,7 +96,7 @@ class AppendTask:
             yield AppendedFiles(
                 tuple(files.adds),
                 files.rows,
-                sum(part.records for part in parts),
+                ReadCounts.sum(part.read for part in parts),
                 {(p.range.topic, p.range.partition): p.newest // 1000 for p in parts if p.newest is not None},
             )
 
@@ -136,20 +137,21 @@ class _Rows:
     range: PartitionRange
     task: AppendTask
     files: _Files
-    records: int = 0
+    read: ReadCounts = field(default_factory=ReadCounts)
     newest: int | None = None
     """The newest value of the watermark column so far, in microseconds."""
     _messages: list[Message] = field(default_factory=list)
     _bytes: int = 0
 
-    def add(self, messages: Sequence[Message]) -> int:
+    def add(self, messages: Sequence[Message]) -> Added:
         """See RangePart.add. What is decoded counts as kept no more: `_Files` limits it."""
         before = self._bytes
         self._messages += messages
-        self._bytes += sum(len(m.value() or b"") + len(m.key() or b"") for m in messages)
+        size = sum(len(m.value() or b"") + len(m.key() or b"") for m in messages)
+        self._bytes += size
         if len(self._messages) >= self.task.chunk_records or self._bytes >= _CHUNK_BYTES:
             self.decode()
-        return self._bytes - before
+        return Added(size, self._bytes - before)
 
     def size(self) -> int:
         """See RangePart.size."""

@@ -22,10 +22,11 @@ from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.kafka.leader_epochs import with_leader_epochs
+from bridge.kafka.read_counts import ReadCounts
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
-from bridge.pipelines.changes.batch_stats import BatchStats, RowCounter, collect_batch_stats, count_rows
+from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats, count_reads
 from bridge.pipelines.changes.changelog_decode import Persist
 from bridge.pipelines.changes.own_rows import own_rows
 
@@ -39,8 +40,7 @@ class Decoded:
     records: DataFrame
     changes: DataFrame
     stats: BatchStats
-    counter: RowCounter
-    """Counts the records that the decoding read."""
+    read: ReadCounts
     needed_full_decode: bool
     """The fast path left at least one record open."""
 
@@ -65,7 +65,7 @@ class AppliedBatch:
     """What a batch did to the table."""
 
     merged: MergeResult
-    records: int
+    read: ReadCounts
     bad: int
     unchanged: int
     """Changes that the table already contained."""
@@ -136,9 +136,10 @@ def decode(
 
     With `fast`, the full decode runs only if the fast path left a record open.
     """
-    observed, counter = count_rows(records)
+    observed, counter = count_reads(records)
     changes = persist(changelog_decode.decode(observed, definition, fast=fast))
     stats = collect_batch_stats(definition, changes)
+    read = counter.value()
     needed_full_decode = stats.needs_full_decode > 0
     if needed_full_decode:
         changes = persist(changelog_decode.decode(records, definition))
@@ -147,7 +148,7 @@ def decode(
         rows = own_rows(table.on(records.sparkSession).delta().toDF(), definition)
         changes = persist(changelog_decode.fill_unavailable(changes, rows, definition))
         stats = collect_batch_stats(definition, changes)
-    return Decoded(records, changes, stats, counter, needed_full_decode)
+    return Decoded(records, changes, stats, read, needed_full_decode)
 
 
 def judge_records(decoded: Decoded, definition: Definition) -> None:
@@ -220,7 +221,7 @@ def report(
     stats = decoded.stats
     return AppliedBatch(
         merged=merged,
-        records=decoded.counter.value(),
+        read=decoded.read,
         bad=stats.bad + stats.dropped,
         unchanged=compacted.keys - merged.inserted - merged.updated - merged.deleted,
         two_partitions=compacted.two_partitions,

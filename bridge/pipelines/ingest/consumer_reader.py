@@ -22,6 +22,7 @@ from bridge.delta.table import Table
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
 from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask, NotRead
+from bridge.kafka.read_counts import ReadCounts
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
@@ -38,7 +39,7 @@ class LatestBatch:
 
     changes: pa.Table
     """The table's columns and `__kind`: '+U' or, with the key columns only, '-D'. One row for each key, in no order."""
-    records: int
+    read: ReadCounts
     upserts: int
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark column in each partition with such a row; empty without a WATERMARK."""
@@ -81,7 +82,7 @@ class ConsumerReader:
                 return NotRead(f"a partition column, {name!r}, may not hold a value of the batch")
         return LatestBatch(
             changes,
-            records=sum(part.records for part in parts),
+            read=ReadCounts.sum(part.read for part in parts),
             upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
             newest_event_ms={(p.topic, p.partition): p.newest // 1000 for p in parts if p.newest is not None},
         )

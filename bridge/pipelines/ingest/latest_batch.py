@@ -26,7 +26,7 @@ def apply_latest(
     result = merged.result
     return AppliedBatch(
         merged=result,
-        records=batch.records,
+        read=batch.read,
         bad=0,
         unchanged=batch.changes.num_rows - result.inserted - result.updated - result.deleted,
         two_partitions=0,

@@ -19,6 +19,7 @@ from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.errors import DefinitionError
 from bridge.metrics import Listener, Summary, ignore
+from bridge.metrics.prometheus import exporting
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
 from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.ingest.run_state import RunState
@@ -57,8 +58,9 @@ def ingest(
     with (
         watchdog.watch(f"ingest {definition.name}", definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "ingest") as lease,
+        exporting(definition.run.metrics, listener) as listen,
     ):
-        return _Run(RunState(spark, definition, listener, stop or threading.Event(), lease)).run()
+        return _Run(RunState(spark, definition, listen, stop or threading.Event(), lease)).run()
 
 
 class _Run:

@@ -20,7 +20,8 @@ from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.kafka.sink import ProduceResult
-from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.metrics import BatchReport, Listener, Summary, ignore, now_ms
+from bridge.metrics.prometheus import exporting
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
@@ -82,9 +83,10 @@ def publish(
     with (
         watch(f"publish {definition.name}", definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "publish") as lease,
+        exporting(definition.run.metrics, listener) as listen,
     ):
         limits = file_shard_limits or FileShardLimits.from_environment()
-        return _Run(spark, definition, listener, stop or threading.Event(), lease, limits).run()
+        return _Run(spark, definition, listen, stop or threading.Event(), lease, limits).run()
 
 
 class _Run:
@@ -194,7 +196,9 @@ class _Run:
                 gate_counts = check_range(self.definition, changes, self.notices, stack)
                 records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
                 send = partial(self.delivery.send, records, planned.recorded)
+            sending_since = time.monotonic()
             sent = produce_range(send, planned.recorded, self.lease, topic, table)
+            send_seconds = time.monotonic() - sending_since
         failpoints.hit("publish.sent")
         with step("recording progress"), explain_errors(self.spark, self.definition, "recording progress"):
             progress = self.progress.closed(lost=sent.lost)
@@ -209,13 +213,17 @@ class _Run:
                 pipeline=self.definition.name,
                 verb="publish",
                 batch=self.progress.batch,
+                topic=topic.title,
                 version=last,
                 records_out=sent.records + repair.sent,
                 tombstones=sent.tombstones + repair.tombstones,
+                bytes_out=sent.bytes,
                 lost=sent.lost,
                 unexpected_rows=row_gate.unexpected_rows(gate_counts),
                 pending_records=self.latest - last,
+                committed_ms=now_ms(),
                 warning=self.notices.new(),
+                send_seconds=send_seconds,
                 seconds=time.monotonic() - started,
             )
         )

@@ -22,6 +22,7 @@ from bridge.delta.table import Table
 from bridge.errors import BadRecordError, TableError
 from bridge.kafka.topic_creation import prepare_topics
 from bridge.metrics import BatchReport, Listener, Summary, ignore
+from bridge.metrics.prometheus import exporting
 from bridge.pipelines.changes.bad_records import WAY_OUT
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -94,9 +95,10 @@ def run_script(
         acquire_lease_in(
             spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
         ) as lease,
+        exporting(script.metrics, listener) as listen,
     ):
         state = with_kept_positions(spark, state)
-        return _Run(spark, state, lease, rebuild, listener, out, stop or threading.Event()).run(every_seconds)
+        return _Run(spark, state, lease, rebuild, listen, out, stop or threading.Event()).run(every_seconds)
 
 
 class _Run:

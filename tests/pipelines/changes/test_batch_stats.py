@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
-from bridge.pipelines.changes.batch_stats import RowCounter, collect_batch_stats, count_rows
+from bridge.kafka.read_counts import ReadCounts
+from bridge.pipelines.changes.batch_stats import ReadCounter, collect_batch_stats, count_reads
 from tests.config.files import loaded, upsert_file
 from tests.public_api import PublicApi
 
 pytestmark = pytest.mark.versions
 
 
-def test_rows_are_counted_by_the_first_job(spark: SparkSession) -> None:
-    frame, counter = count_rows(spark.createDataFrame([(n,) for n in range(7)], "id BIGINT"))
-    assert frame.selectExpr("sum(id)").first() == (21,)
-    assert counter.value() == 7
+def records(spark: SparkSession) -> DataFrame:
+    rows = [(bytes(n), None if n == 3 else b"12345", n * 1000 - 1) for n in range(7)]
+    given = spark.createDataFrame(rows, "key BINARY, value BINARY, ms BIGINT")
+    return given.selectExpr("key", "value", "timestamp_millis(ms) AS timestamp")
+
+
+READ = ReadCounts(7, 21 + 6 * 5, 999, 5999)
+"""Of `records`: a timestamp of -1 is Kafka's for none."""
+
+
+def test_what_is_read_is_counted_by_the_first_job(spark: SparkSession) -> None:
+    frame, counter = count_reads(records(spark))
+    assert frame.selectExpr("sum(octet_length(key))").first() == (21,)
+    assert replace(counter.value(), at_ms=None) == READ
     frame.limit(1).collect()
-    assert counter.value() == 7
+    assert replace(counter.value(), at_ms=None) == READ
 
 
 @pytest.mark.parametrize(
@@ -49,4 +61,5 @@ def test_the_key_of_the_first_bad_record(spark: SparkSession, tmp_path: Path, hi
 
 
 def test_where_the_observation_tells_nothing_another_job_counts(spark: SparkSession) -> None:
-    assert RowCounter(PublicApi(Observation()), spark.range(7)).value() == 7  # type: ignore[arg-type]
+    counter = ReadCounter(PublicApi(Observation()), records(spark))  # type: ignore[arg-type]
+    assert replace(counter.value(), at_ms=None) == READ

@@ -217,7 +217,7 @@ def test_files_of_a_table_that_has_changed_meanwhile_are_not_committed(make: Mak
     world.send([(None, '{"id": 1}')])
     appends, reader, start, end = read(world)
     batch = reader.read(start, end)
-    assert isinstance(batch, AppendedBatch) and (batch.rows, batch.records, len(batch.adds)) == (1, 1, 1)
+    assert isinstance(batch, AppendedBatch) and (batch.rows, batch.read.records, len(batch.adds)) == (1, 1, 1)
     world.spark.sql(f"ALTER TABLE delta.`{world.folder / 'table'}` ADD COLUMN more STRING")
     progress = IngestProgress("orders", "run-1", 0, end)
     applied = apply_appended(appends, batch, progress)

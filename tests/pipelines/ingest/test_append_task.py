@@ -18,6 +18,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Mess
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_parts import PartitionRange, RangePart
+from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.local_store import LocalStore
 from bridge.pipelines.ingest import append_task
 from bridge.pipelines.ingest.append_task import AppendedFiles, AppendTask
@@ -79,8 +80,8 @@ def run(
     def read(settings: Any, parts: Sequence[RangePart], **_: Any) -> bool:
         left = list(records)
         for portion in portions:
-            parts[0].records += len(left[:portion])
-            parts[0].add([cast(Message, record) for record in left[:portion]])
+            messages = [cast(Message, record) for record in left[:portion]]
+            parts[0].read += ReadCounts.of(messages, parts[0].add(messages).bytes)
             left = left[portion:]
         assert not left
         return True
@@ -122,7 +123,7 @@ def test_drawn_records_in_any_portions_and_files(
     made = rows(tmp_path, found)
     assert [{name: row[name] for name in ("id", "name", "o")} for row in made] == expected
     assert isinstance(found, AppendedFiles)
-    assert (found.rows, found.records) == (len(expected), 100)
+    assert (found.rows, found.read.records) == (len(expected), 100)
     assert found.newest_event_ms == {("t", 3): expected[-1]["o"]}
     assert {row["extra"] for row in made} == {None}
     assert sum(json.loads(add["stats"])["numRecords"] for add in found.adds) == len(expected)

@@ -96,7 +96,7 @@ def test_consumers_read_what_spark_reads(make: Make, cuts: int) -> None:
         batch = read(world, start, end)
         assert rows_of(batch) == rows_of_spark(world, start, end)
         assert isinstance(batch, LatestBatch)
-        assert batch.records == start.lag(end)
+        assert batch.read.records == start.lag(end)
         assert batch.upserts == sum(row["__kind"] == "+U" for row in batch.changes.to_pylist())
 
 
@@ -105,7 +105,7 @@ def test_ranges_of_tombstones_or_of_nothing_have_all_columns(make: Make) -> None
     world.send([tombstone(1), tombstone(2), tombstone(1)])
     batch = read(world)
     assert rows_of(batch) == [f"({id}, None, None, None, None, '-D')" for id in (1, 2)]
-    assert isinstance(batch, LatestBatch) and (batch.records, batch.upserts) == (3, 0)
+    assert isinstance(batch, LatestBatch) and (batch.read.records, batch.upserts) == (3, 0)
 
 
 def test_a_key_in_two_partitions_is_left_to_spark(make: Make) -> None:

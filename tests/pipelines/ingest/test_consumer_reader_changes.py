@@ -104,7 +104,7 @@ def test_consumers_read_what_spark_reads(make: Make, options: dict[str, Any]) ->
     for start, stop in [ends(world), (ends(world)[0], cut), (cut, end)]:
         batch = read(world, start, stop)
         assert rows_of(batch) == with_deletes(rows_of_spark(world, start, stop))
-        assert isinstance(batch, LatestBatch) and batch.records == start.lag(stop)
+        assert isinstance(batch, LatestBatch) and batch.read.records == start.lag(stop)
 
 
 def ends(world: World) -> tuple[Offsets, Offsets]:

@@ -1,4 +1,4 @@
-"""Defines the report of a batch and the summary of a run, which pipelines pass to their listeners.
+"""Defines the counts and the report of a batch, which pipelines pass to their listeners, and the summary of a run.
 
 Names follow Flink's connector metrics where it has one (numRecordsIn, pendingRecords, ...).
 """
@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-__all__ = ["BatchReport", "Listener", "Summary", "ignore", "now_ms"]
+__all__ = ["BatchReport", "Counts", "Listener", "Summary", "ignore", "now_ms"]
 
 
-@dataclass(frozen=True)
-class BatchReport:
-    """One committed batch of a pipeline. Counts cover this batch only; seconds are wall-clock time."""
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What batches did, which a run sums up; bytes are those of keys and values before compression."""
 
-    pipeline: str
-    verb: str
-    """`ingest` or `publish`."""
-    batch: int
-    version: int | None = None
-    """The Delta version written (ingest) or published up to (publish)."""
     records_in: int = 0
     """Kafka records read (ingest)."""
+    bytes_in: int = 0
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -32,6 +27,7 @@ class BatchReport:
     """Changes without effect on the table: no-op updates and deletes of unknown keys."""
     records_out: int = 0
     tombstones: int = 0
+    bytes_out: int = 0
     lost: int = 0
     """Sent records that the broker did not acknowledge: above 0 only with 'sink.delivery-guarantee' = 'none'."""
     bad_records: int = 0
@@ -39,19 +35,42 @@ class BatchReport:
     """Rows that fail the gate: quarantined, or with `gate: warn` applied anyway. With `warn` a row counts once for each
     expectation that it fails."""
     keys_in_two_partitions: int = 0
+
+
+@dataclass(frozen=True)
+class BatchReport(Counts):
+    """One committed batch of a pipeline. Counts cover this batch only; seconds are wall-clock time."""
+
+    pipeline: str
+    verb: str
+    """`ingest`, `publish`, or `insert` for a result of a script."""
+    batch: int
+    topic: str = ""
+    """The topic or topics that are read or written; empty for a result of a script."""
+    version: int | None = None
+    """The Delta version written (ingest) or published up to (publish)."""
     pending_records: int | None = None
     """Offsets (ingest) or table versions (publish) that are still pending; None when unknown."""
+    oldest_record_ms: int | None = None
+    """The timestamp of the oldest record of the batch (ingest), epoch milliseconds; None where records have none."""
+    newest_record_ms: int | None = None
+    read_ms: int | None = None
+    """When the records had been read (ingest), epoch milliseconds."""
+    committed_ms: int | None = None
+    """When the batch was in the table or in the topic, epoch milliseconds."""
     event_time_lag_seconds: float | None = None
     """The current time minus the newest value of the watermark column in this batch; None without a WATERMARK."""
     watermark_ms: int | None = None
     """The watermark in epoch milliseconds: the smallest of all partitions that are not idle. None without a WATERMARK
     clause, or while a partition has no watermark yet."""
     engine: str | None = None
-    """The merge engine of this batch and the reason for it (ingest); None where rows have no key."""
+    """The merge engine of this batch and, in brackets, the reason for it (ingest); None where rows have no key."""
     reader: str | None = None
-    """What read the records of this batch (ingest): `consumer`, or `spark` and why consumers could not."""
+    """What read the records of this batch (ingest): `consumer`, or `spark` and, in brackets, why not they."""
     warning: str | None = None
     """A problem that did not fail the batch, for the user."""
+    send_seconds: float | None = None
+    """How long it took to send the records (publish)."""
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -67,40 +86,14 @@ def ignore(report: BatchReport) -> None:
     """Ignores the report: the default listener."""
 
 
-_SUMMED = (
-    "records_in",
-    "inserted",
-    "updated",
-    "deleted",
-    "unchanged",
-    "records_out",
-    "tombstones",
-    "lost",
-    "bad_records",
-    "unexpected_rows",
-    "keys_in_two_partitions",
-)
-
-
 @dataclass(frozen=True)
-class Summary:
+class Summary(Counts):
     """The totals of a run, and its last position."""
 
     pipeline: str
     verb: str
     batches: int = 0
     version: int | None = None
-    records_in: int = 0
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    unchanged: int = 0
-    records_out: int = 0
-    tombstones: int = 0
-    lost: int = 0
-    bad_records: int = 0
-    unexpected_rows: int = 0
-    keys_in_two_partitions: int = 0
     pending_records: int | None = None
     event_time_lag_seconds: float | None = None
     watermark_ms: int | None = None
@@ -113,7 +106,7 @@ class Summary:
 
     def plus(self, report: BatchReport) -> Summary:
         """Adds a batch: sums its counts, and takes over its position and lags."""
-        sums = {name: getattr(self, name) + getattr(report, name) for name in _SUMMED}
+        sums = {f.name: getattr(self, f.name) + getattr(report, f.name) for f in fields(Counts)}
         return replace(
             self,
             batches=self.batches + 1,

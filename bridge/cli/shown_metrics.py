@@ -1,0 +1,29 @@
+"""Shows metrics as `--metrics` and the pipeline files say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from bridge.console import Screen
+from bridge.definition import Definition
+from bridge.metrics import ignore
+from bridge.metrics.prometheus import exporting, shown
+
+__all__ = ["metrics_shown", "with_metrics"]
+
+
+def with_metrics(definition: Definition, target: str | None) -> Definition:
+    """Returns the definition with `--metrics` in place of its `run.metrics`; as it is without one."""
+    return definition if target is None else replace(definition, run=replace(definition.run, metrics=target))
+
+
+@contextmanager
+def metrics_shown(screen: Screen, targets: Iterable[str | None]) -> Iterator[None]:
+    """Around all rounds of a command: prints where the metrics are, and keeps their counters from round to round."""
+    with ExitStack() as stack:
+        for target in dict.fromkeys(target for target in targets if target):
+            stack.enter_context(exporting(target, ignore))
+            screen.info(f"metrics: {shown(target)}")
+        yield

@@ -1,0 +1,97 @@
+"""What the metrics of one pipeline are made of: the sums of its batches, the last one, and the last minute."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter, deque
+from dataclasses import dataclass, field, fields
+
+from bridge.metrics.reports import BatchReport, Counts, now_ms
+
+__all__ = ["FRESHNESS_SECONDS", "SECONDS", "Histogram", "Observed"]
+
+RATE_SECONDS = 60
+"""Flink's MeterView has the same span."""
+SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+FRESHNESS_SECONDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
+
+
+@dataclass
+class Histogram:
+    """Counts values by their upper bounds."""
+
+    bounds: tuple[float, ...]
+    counts: list[int] = field(default_factory=list)
+    sum: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Counts a value in the first bucket whose bound is not below it; the last bucket has no bound."""
+        self.counts = self.counts or [0] * (len(self.bounds) + 1)
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, int]]:
+        """Returns each bound, as Prometheus writes it, and how many values are not above it."""
+        counts, total, found = self.counts or [0] * (len(self.bounds) + 1), 0, []
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), counts, strict=True):
+            total += count
+            found.append((bound, total))
+        return found
+
+
+class Observed:
+    """Takes the reports of one verb of one pipeline, from any thread; read it within `lock`."""
+
+    def __init__(self, pipeline: str, verb: str) -> None:
+        self.pipeline, self.verb, self.topic = pipeline, verb, ""
+        self.lock = threading.Lock()
+        self.since_ms = now_ms()
+        self.total, self.batches = Counts(), 0
+        self.last: BatchReport | None = None
+        self.last_records_ms: int | None = None
+        """When the last batch with records was committed."""
+        self.seconds, self.freshness = Histogram(SECONDS), Histogram(FRESHNESS_SECONDS)
+        self.ways: Counter[tuple[str, str]] = Counter()
+        """Batches by reader and engine."""
+        self.reasons: Counter[tuple[str, str]] = Counter()
+        """Batches by `reader` or `engine`, and the reason why it was Spark."""
+        self._recent: deque[tuple[int, Counts]] = deque()
+
+    def add(self, report: BatchReport) -> None:
+        """Takes the report of a batch."""
+        with self.lock:
+            self.topic = report.topic
+            self.batches += 1
+            self.total = Counts(
+                **{f.name: getattr(self.total, f.name) + getattr(report, f.name) for f in fields(Counts)}
+            )
+            self.last = report
+            at_ms = report.committed_ms or now_ms()
+            if report.records_in or report.records_out:
+                self.last_records_ms = at_ms
+            self.seconds.add(report.seconds)
+            if report.committed_ms is not None and report.oldest_record_ms is not None:
+                self.freshness.add(max(0, report.committed_ms - report.oldest_record_ms) / 1000)
+            self._take_way(report)
+            self._recent.append((at_ms, report))
+            self._forget(at_ms)
+
+    def per_second(self, name: str, at_ms: int) -> float:
+        """Returns how much was counted a second under a name of `Counts` in the last minute, or since the start."""
+        self._forget(at_ms)
+        span = min(RATE_SECONDS, max(1.0, (at_ms - self.since_ms) / 1000))
+        return float(sum(getattr(counts, name) for _, counts in self._recent)) / span
+
+    def _forget(self, at_ms: int) -> None:
+        while self._recent and self._recent[0][0] <= at_ms - RATE_SECONDS * 1000:
+            self._recent.popleft()
+
+    def _take_way(self, report: BatchReport) -> None:
+        ways = []
+        for part, text in (("reader", report.reader), ("engine", report.engine)):
+            name, _, reason = (text or "").partition(" (")
+            ways.append(name)
+            if name == "spark" and reason:
+                self.reasons[part, reason.removesuffix(")")] += 1
+        self.ways[ways[0], ways[1]] += 1

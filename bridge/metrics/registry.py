@@ -1,0 +1,269 @@
+"""All metrics of the bridge: `METRICS` is the only place that names them.
+
+docs/metrics.md, the dashboard and the alert rules are generated from it. Names that Flink's connector metrics have are
+Flink's (FLIP-33); a counter ends in `_total` at the endpoint, as OpenMetrics asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from bridge.metrics.observed import Histogram, Observed
+
+__all__ = ["LABELS", "METRICS", "Kind", "Metric", "Sample"]
+
+LABELS = ("pipeline", "verb", "topic")
+"""What each sample has beside the labels of its metric."""
+
+
+class Kind(Enum):
+    """The types of OpenMetrics that are used here."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A value and its labels."""
+
+    value: float | Histogram
+    labels: Mapping[str, str] | None = None
+
+
+Read = Callable[[Observed, int], "Iterable[Sample]"]
+"""Returns the samples at a time in epoch milliseconds; none where there is no value."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as users see it."""
+
+    name: str
+    kind: Kind
+    unit: str
+    verbs: tuple[str, ...]
+    """The verbs that have it."""
+    meaning: str
+    read: Read
+    labels: tuple[str, ...] = ()
+    is_flinks: bool = False
+    """Whether Flink has a metric of this name, which means the same."""
+
+    @property
+    def exposed(self) -> str:
+        """The name at the endpoint."""
+        return f"bridge_{self.name}{'_total' if self.kind is Kind.COUNTER else ''}"
+
+
+_ALL, _IN, _OUT = ("ingest", "publish", "insert"), ("ingest",), ("publish",)
+
+
+def _total(name: str) -> Read:
+    return lambda of, _: [Sample(getattr(of.total, name))]
+
+
+def _rate(name: str) -> Read:
+    return lambda of, at_ms: [Sample(of.per_second(name, at_ms))]
+
+
+def _last(value: Callable[[Observed, int], float | None]) -> Read:
+    def read(of: Observed, at_ms: int) -> list[Sample]:
+        found = value(of, at_ms) if of.last is not None else None
+        return [] if found is None else [Sample(found)]
+
+    return read
+
+
+def _since_newest(then: str) -> Read:
+    """From the timestamp of the newest record of the last batch to a time of it."""
+
+    def lag(of: Observed, _: int) -> float | None:
+        end, newest = getattr(of.last, then), of.last.newest_record_ms if of.last else None
+        return None if end is None or newest is None else max(0, end - newest)
+
+    return _last(lag)
+
+
+def _of_last(name: str, factor: float = 1.0) -> Read:
+    def value(of: Observed, _: int) -> float | None:
+        found = getattr(of.last, name)
+        return None if found is None else factor * found
+
+    return _last(value)
+
+
+def _idle(of: Observed, at_ms: int) -> list[Sample]:
+    return [Sample(max(0, at_ms - (of.last_records_ms or of.since_ms)))]
+
+
+def _watermark_lag(of: Observed, at_ms: int) -> float | None:
+    at = of.last.watermark_ms if of.last else None
+    return None if at is None else at_ms - at
+
+
+def _changes(of: Observed, _: int) -> list[Sample]:
+    by_kind = {"+I": of.total.inserted, "+U": of.total.updated, "-D": of.total.deleted}
+    return [Sample(count, {"kind": kind}) for kind, count in by_kind.items()]
+
+
+def _ways(of: Observed, _: int) -> list[Sample]:
+    return [Sample(n, {"reader": reader, "engine": engine}) for (reader, engine), n in of.ways.items()]
+
+
+def _reasons(of: Observed, _: int) -> list[Sample]:
+    return [Sample(n, {"part": part, "reason": reason}) for (part, reason), n in of.reasons.items()]
+
+
+def _last_commit(of: Observed, _: int) -> float | None:
+    at = of.last.committed_ms if of.last else None
+    return None if at is None else at / 1000
+
+
+def _flinks(name: str, kind: Kind, unit: str, verbs: tuple[str, ...], meaning: str, read: Read) -> Metric:
+    return Metric(name, kind, unit, verbs, meaning, read, is_flinks=True)
+
+
+_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+METRICS: tuple[Metric, ...] = (
+    _flinks("numRecordsIn", _C, "records", _IN, "Records read from the topic", _total("records_in")),
+    _flinks(
+        "numRecordsInPerSecond",
+        _G,
+        "records/s",
+        _IN,
+        "Records read a second, last minute",
+        _rate("records_in"),
+    ),
+    _flinks("numBytesIn", _C, "bytes", _IN, "Bytes of their keys and values", _total("bytes_in")),
+    _flinks("numBytesInPerSecond", _G, "bytes/s", _IN, "Bytes read a second, last minute", _rate("bytes_in")),
+    _flinks(
+        "currentFetchEventTimeLag",
+        _G,
+        "ms",
+        _IN,
+        "From the timestamp of the newest record of the last batch to when it was read",
+        _since_newest("read_ms"),
+    ),
+    _flinks(
+        "currentEmitEventTimeLag",
+        _G,
+        "ms",
+        _IN,
+        "From the timestamp of the newest record of the last batch to its commit",
+        _since_newest("committed_ms"),
+    ),
+    _flinks("sourceIdleTime", _G, "ms", _IN, "Since the commit of the last batch with records", _idle),
+    _flinks(
+        "pendingRecords",
+        _G,
+        "records",
+        _IN,
+        "Offsets behind the end of the topic",
+        _of_last("pending_records"),
+    ),
+    _flinks(
+        "watermarkLag",
+        _G,
+        "ms",
+        _IN,
+        "The time minus the watermark, of a DDL that has one",
+        _last(_watermark_lag),
+    ),
+    _flinks("numRecordsOut", _C, "records", _OUT, "Records sent, tombstones included", _total("records_out")),
+    _flinks(
+        "numRecordsOutPerSecond",
+        _G,
+        "records/s",
+        _OUT,
+        "Records sent a second, last minute",
+        _rate("records_out"),
+    ),
+    _flinks("numBytesOut", _C, "bytes", _OUT, "Bytes of their keys and values", _total("bytes_out")),
+    _flinks(
+        "numBytesOutPerSecond", _G, "bytes/s", _OUT, "Bytes sent a second, last minute", _rate("bytes_out")
+    ),
+    _flinks(
+        "currentSendTime",
+        _G,
+        "ms",
+        _OUT,
+        "How long sending the last range took",
+        _of_last("send_seconds", 1000),
+    ),
+    Metric("commits", _C, "commits", _ALL, "Batches that were committed", lambda of, _: [Sample(of.batches)]),
+    Metric(
+        "changes",
+        _C,
+        "rows",
+        ("ingest", "insert"),
+        "Rows changed in the table, by kind",
+        _changes,
+        labels=("kind",),
+    ),
+    Metric("unchanged", _C, "changes", _IN, "Changes without effect on the table", _total("unchanged")),
+    Metric("bad_records", _C, "records", ("ingest", "insert"), "Bad records", _total("bad_records")),
+    Metric("unexpected_rows", _C, "rows", _ALL, "Rows that fail the gate", _total("unexpected_rows")),
+    Metric(
+        "keys_in_two_partitions",
+        _C,
+        "keys",
+        _IN,
+        "Keys with records in two partitions",
+        _total("keys_in_two_partitions"),
+    ),
+    Metric("tombstones", _C, "records", _OUT, "Tombstones sent", _total("tombstones")),
+    Metric(
+        "lost_records", _C, "records", _OUT, "Records that the broker did not acknowledge", _total("lost")
+    ),
+    Metric(
+        "pending_versions", _G, "versions", _OUT, "Versions not published yet", _of_last("pending_records")
+    ),
+    Metric("version", _G, "version", _ALL, "The version written, or published up to", _of_last("version")),
+    Metric("batch_seconds", _H, "s", _ALL, "Seconds of a batch", lambda of, _: [Sample(of.seconds)]),
+    Metric(
+        "freshness_seconds",
+        _H,
+        "s",
+        _IN,
+        "From the timestamp of the oldest record of a batch to its commit",
+        lambda of, _: [Sample(of.freshness)],
+    ),
+    Metric(
+        "event_time_lag_seconds",
+        _G,
+        "s",
+        _IN,
+        "The time minus the newest value of the watermark column",
+        _of_last("event_time_lag_seconds"),
+    ),
+    Metric(
+        "last_commit_timestamp_seconds",
+        _G,
+        "s",
+        _ALL,
+        "When the last batch was committed",
+        _last(_last_commit),
+    ),
+    Metric(
+        "batches",
+        _C,
+        "batches",
+        _IN,
+        "Batches by what read them and the merge engine",
+        _ways,
+        labels=("reader", "engine"),
+    ),
+    Metric(
+        "by_spark",
+        _C,
+        "batches",
+        _IN,
+        "Batches that Spark read or merged, by the reason why not a faster way",
+        _reasons,
+        labels=("part", "reason"),
+    ),
+)

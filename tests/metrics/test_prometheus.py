@@ -1,0 +1,190 @@
+"""Metrics are shown at an address, in a file and through a push gateway; no failure there reaches the pipeline."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from bridge.errors import DefinitionError
+from bridge.metrics import prometheus
+from bridge.metrics.prometheus import exporting, parsed
+from bridge.metrics.reports import BatchReport, ignore
+
+REPORT = BatchReport(
+    "orders", "ingest", 4, topic="t", records_in=7, bytes_in=70, inserted=2, pending_records=5, seconds=0.2,
+    reader="consumer", engine="deletion-vectors (2 of 9 files)", committed_ms=2000, read_ms=1500,
+    newest_record_ms=1000, oldest_record_ms=500,
+)  # fmt: skip
+
+
+def free_address() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def scraped(address: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Samples by name and labels, those of the pipeline left out; parsed as OpenMetrics."""
+    asked = urllib.request.Request(
+        f"http://{address}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
+    )
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))  # type: ignore[no-untyped-call]
+    own = {"pipeline", "verb", "topic"}
+    return {
+        (s.name, frozenset((k, v) for k, v in s.labels.items() if k not in own)): s.value
+        for family in families
+        for s in family.samples
+    }
+
+
+def warnings_of(target: str, reports: int = 1) -> list[str | None]:
+    heard: list[BatchReport] = []
+    with exporting(target, heard.append) as listen:
+        for _ in range(reports):
+            listen(REPORT)
+    return [report.warning for report in heard]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("9464", ("127.0.0.1", 9464)),
+        (":9464", ("127.0.0.1", 9464)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("[::1]:80", ("::1", 80)),
+        ("a/b.prom", "a/b.prom"),
+        ("https://gateway:9091", "https://gateway:9091"),
+    ],
+)
+def test_targets(text: str, place: object) -> None:
+    assert parsed(text) == place
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "a.txt", "h:99999", "h:-1", "ftp://x"])
+def test_other_targets_are_refused(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"not legal; legal values are an address such as 127\.0\.0\.1:9464, a file"
+    ):
+        parsed(text)
+
+
+def test_without_a_target_the_listener_is_the_one_given() -> None:
+    with exporting(None, ignore) as listen:
+        assert listen is ignore
+
+
+def test_an_address_answers_until_the_last_run_has_ended() -> None:
+    address = free_address()
+    with exporting(address, ignore):
+        for _ in range(2):
+            with exporting(address, ignore) as listen:
+                listen(REPORT)
+        found = scraped(address)
+        assert found["bridge_numRecordsIn_total", frozenset()] == 14
+        assert found["bridge_currentFetchEventTimeLag", frozenset()] == 500
+        assert found["bridge_currentEmitEventTimeLag", frozenset()] == 1000
+        assert found["bridge_pendingRecords", frozenset()] == 5
+        assert found["bridge_changes_total", frozenset({("kind", "+I")})] == 4
+        way = frozenset({("reader", "consumer"), ("engine", "deletion-vectors")})
+        assert found["bridge_batches_total", way] == 2
+        assert found["bridge_freshness_seconds_bucket", frozenset({("le", "2.5")})] == 2
+        assert not [name for name, _ in found if "Out" in name]
+    with pytest.raises(OSError, match="refused"):
+        scraped(address)
+
+
+def test_a_taken_address_is_a_warning_of_the_first_batch() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert warnings_of(address, 2) == [
+            f"metrics are not shown at {address}: [Errno 98] Address already in use",
+            None,
+        ]
+
+
+def test_a_file_is_replaced_after_each_batch(tmp_path: Path) -> None:
+    file = tmp_path / "orders.prom"
+    with exporting(str(file), ignore) as listen:
+        listen(REPORT)
+        text = file.read_text()
+    assert 'bridge_numRecordsIn_total{pipeline="orders",topic="t",verb="ingest"} 7.0' in text
+    assert file.exists() and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    (warning,) = warnings_of(f"{tmp_path}/none/orders.prom")
+    assert warning is not None and warning.startswith(
+        f"metrics are not shown at {tmp_path}/none/orders.prom: "
+    )
+
+
+@contextmanager
+def gateway() -> Iterator[tuple[str, list[str]]]:
+    """An HTTP server that takes what a push gateway takes."""
+    bodies: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(f"{self.path}\n{self.rfile.read(int(self.headers['Content-Length'])).decode()}")
+            self.send_response(202)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", bodies
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_gateway_gets_the_last_values_at_the_end() -> None:
+    with gateway() as (url, bodies):
+        assert warnings_of(url) == [None]
+    assert bodies[-1].startswith("/metrics/job/changelog_bridge\n")
+    assert 'bridge_numBytesIn_total{pipeline="orders",topic="t",verb="ingest"} 70.0' in bodies[-1]
+
+
+def test_a_gateway_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "PUSH_SECONDS", 0.01)
+    url, heard = f"http://{free_address()}", []
+    said = threading.Event()
+
+    def hear(report: BatchReport) -> None:
+        heard.append(report.warning)
+        if report.warning:
+            said.set()
+
+    with exporting(url, hear) as listen:
+        while not said.wait(0.05):
+            listen(REPORT)
+    assert f"metrics are not shown at {url}: " in str(heard[-1])
+
+
+def test_two_warnings_are_one(tmp_path: Path) -> None:
+    heard: list[BatchReport] = []
+    with exporting(f"{tmp_path}/none/a.prom", heard.append) as listen:
+        listen(BatchReport("orders", "ingest", 0, warning="a key is bad"))
+    assert str(heard[0].warning).startswith("a key is bad; metrics are not shown at")
+
+
+def test_without_the_library_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "find_spec", lambda name: None)
+    command = r"run\.metrics needs prometheus-client: pip install 'changelog-bridge\[metrics\]'"
+    with pytest.raises(DefinitionError, match=command), exporting("9464", ignore):
+        pass
