@@ -43,8 +43,8 @@ class Histogram:
 class Observed:
     """Takes the reports of one verb of one pipeline, from any thread; read it within `lock`."""
 
-    def __init__(self, pipeline: str, verb: str) -> None:
-        self.pipeline, self.verb, self.topic = pipeline, verb, ""
+    def __init__(self, pipeline: str, verb: str, topic: str = "") -> None:
+        self.pipeline, self.verb, self.topic = pipeline, verb, topic
         self.lock = threading.Lock()
         self.since_ms = now_ms()
         self.total, self.batches = Counts(), 0
@@ -61,7 +61,6 @@ class Observed:
     def add(self, report: BatchReport) -> None:
         """Takes the report of a batch."""
         with self.lock:
-            self.topic = report.topic
             self.batches += 1
             self.total = Counts(
                 **{f.name: getattr(self.total, f.name) + getattr(report, f.name) for f in fields(Counts)}

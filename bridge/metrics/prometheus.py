@@ -67,8 +67,13 @@ def shown(target: str) -> str:
 
 
 @contextmanager
-def exporting(target: str | None, listener: Listener) -> Iterator[Listener]:
+def exporting(
+    target: str | None, listener: Listener, run: tuple[str, str, str] | None = None
+) -> Iterator[Listener]:
     """Around a run: yields a listener that shows each report to `target`, then calls `listener`.
+
+    `run` is pipeline, verb and topic, whose counters are there from the beginning: a first value that is not 0 is no
+    increase for Prometheus.
 
     Runs of this process that have the same target share it, and the counters go on as long as one of them is there.
     Raises DefinitionError where prometheus-client is missing.
@@ -81,6 +86,8 @@ def exporting(target: str | None, listener: Listener) -> Iterator[Listener]:
         shared = _targets.get(target) or _targets.setdefault(target, _Target(target))
         shared.users += 1
     try:
+        if run is not None:
+            shared.observed(*run)
         yield shared.listen(listener)
     finally:
         with _lock:
@@ -122,13 +129,14 @@ class _Target:
         except (OSError, OverflowError) as error:
             self._warn(error)
 
+    def observed(self, pipeline: str, verb: str, topic: str) -> Observed:
+        """Return what is shown of a pipeline's verb, which has batches or begins to be shown now."""
+        with self._lock:
+            return self._observed.setdefault((pipeline, verb), Observed(pipeline, verb, topic))
+
     def listen(self, listener: Listener) -> Listener:
         def heard(report: BatchReport) -> None:
-            with self._lock:
-                observed = self._observed.setdefault(
-                    (report.pipeline, report.verb), Observed(report.pipeline, report.verb)
-                )
-            observed.add(report)
+            self.observed(report.pipeline, report.verb, report.topic).add(report)
             try:
                 self._way.after_batch()
             except OSError as error:

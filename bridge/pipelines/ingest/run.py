@@ -58,7 +58,9 @@ def ingest(
     with (
         watchdog.watch(f"ingest {definition.name}", definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "ingest") as lease,
-        exporting(definition.run.metrics, listener) as listen,
+        exporting(
+            definition.run.metrics, listener, (definition.name, "ingest", definition.topic.title)
+        ) as listen,
     ):
         return _Run(RunState(spark, definition, listen, stop or threading.Event(), lease)).run()
 

@@ -83,7 +83,9 @@ def publish(
     with (
         watch(f"publish {definition.name}", definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "publish") as lease,
-        exporting(definition.run.metrics, listener) as listen,
+        exporting(
+            definition.run.metrics, listener, (definition.name, "publish", definition.topic.title)
+        ) as listen,
     ):
         limits = file_shard_limits or FileShardLimits.from_environment()
         return _Run(spark, definition, listen, stop or threading.Event(), lease, limits).run()

@@ -1,0 +1,111 @@
+"""docs/metrics.md, the dashboard and the alerts are those of the registry, and Prometheus takes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bridge.metrics import BatchReport, ignore, now_ms
+from bridge.metrics.documents import DASHBOARD, PAGE, dashboard, rows
+from bridge.metrics.prometheus import exporting
+from bridge.metrics.registry import METRICS, Kind
+from tests.metrics.test_prometheus import free_address
+
+RULES, RULES_TEST = Path("conf/observability/rules.yaml"), Path("tests/metrics/alerts_test.yaml")
+
+
+def rules() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    return list(group["rules"])
+
+
+def test_the_page_and_the_dashboard_are_written_from_the_registry() -> None:
+    assert [line for line in PAGE.read_text().splitlines() if line.startswith("| `bridge_")] == rows()
+    assert json.loads(DASHBOARD.read_text()) == dashboard()
+
+
+def test_alerts_are_about_metrics_that_there_are() -> None:
+    suffixes = {Kind.COUNTER: [""], Kind.GAUGE: [""], Kind.HISTOGRAM: ["_bucket", "_sum", "_count"]}
+    known = {f"{metric.exposed}{suffix}" for metric in METRICS for suffix in suffixes[metric.kind]}
+    for rule in rules():
+        assert set(re.findall(r"bridge_\w+", rule["expr"])) <= known, rule["alert"]
+
+
+def test_each_alert_has_a_runbook_and_a_test() -> None:
+    tests = RULES_TEST.read_text()
+    for rule in rules():
+        assert f"\n### {rule['alert']}\n" in PAGE.read_text()
+        assert rule["annotations"]["runbook"] == f"docs/metrics.md#{rule['alert'].lower()}"
+        assert f'alertname="{rule["alert"]}"' in tests
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="Debian's package prometheus is not installed")
+def test_alerts_fire_and_are_silent_where_they_should(tmp_path: Path) -> None:
+    shutil.copy(RULES, tmp_path / "rules.yaml")
+    shutil.copy(RULES_TEST, tmp_path / "test.yaml")
+    done = subprocess.run(
+        ["promtool", "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's package prometheus is not installed")
+def test_prometheus_has_data_for_each_panel(tmp_path: Path) -> None:
+    address, own = free_address(), free_address()
+    (tmp_path / "prometheus.yml").write_text(
+        "global: {scrape_interval: 200ms}\nscrape_configs: [{job_name: changelog-bridge, "
+        f"static_configs: [{{targets: ['{address}']}}]}}]\n"
+    )
+    server = subprocess.Popen(
+        ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
+         f"--web.listen-address={own}", "--log.level=error"],
+    )  # fmt: skip
+    try:
+        with exporting(address, ignore) as listen:
+            missing, deadline = ["all"], time.monotonic() + 30
+            while missing and time.monotonic() < deadline:
+                for verb in ("ingest", "publish", "insert"):
+                    listen(_report(verb))
+                time.sleep(0.2)
+                missing = [
+                    panel["title"]
+                    for panel in dashboard()["panels"]
+                    if not _asked(own, panel["targets"][0]["expr"])
+                ]
+        assert missing == []
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _report(verb: str) -> BatchReport:
+    """A report with a value for each metric."""
+    now = now_ms()
+    report = BatchReport(
+        "orders", verb, 4, topic="t", version=4, pending_records=3, oldest_record_ms=now - 900,
+        newest_record_ms=now - 500, read_ms=now - 300, committed_ms=now, event_time_lag_seconds=1.0,
+        watermark_ms=now - 5000, engine="spark (the table is partitioned)", reader="consumer", send_seconds=0.1,
+        seconds=0.4,
+    )  # fmt: skip
+    return replace(report, records_in=7, bytes_in=70, records_out=5, bytes_out=50, inserted=1)
+
+
+def _asked(server: str, expression: str) -> list[Any]:
+    expression = expression.replace("$pipeline", ".*").replace("$__rate_interval", "10s")
+    asked = urllib.parse.urlencode({"query": expression})
+    try:
+        with urllib.request.urlopen(f"http://{server}/api/v1/query?{asked}", timeout=10) as answer:
+            return list(json.load(answer)["data"]["result"])
+    except OSError:  # it is not up yet
+        return []
