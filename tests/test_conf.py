@@ -27,7 +27,14 @@ def definition(request: pytest.FixtureRequest) -> Definition:
 
 
 def test_nothing_else_is_in_the_folders() -> None:
-    names = {"orders.yaml", "orders_publish.yaml", "pageviews.sql", "spark.conf", "databricks"}
+    names = {
+        "orders.yaml",
+        "orders_publish.yaml",
+        "pageviews.sql",
+        "spark.conf",
+        "databricks",
+        "observability",
+    }
     assert {p.name for p in (ROOT / "conf").iterdir()} == names
     assert {p.suffix for p in (ROOT / "expectations").iterdir()} == {".json"}
 
