@@ -274,15 +274,11 @@ def _pattern(type: ScalarType) -> str:
 
 def _check_constant(text: str, type: ScalarType) -> None:
     """Raises Refusal for a text that is no time, which would fail in every row."""
-    found = re.match(_pattern(type), text)
-    day, _, time = text.strip().partition(" ")
-    year, month, last, *_ = [*(int(part) for part in day.split("-")), 1, 1] if found else [0, 0, 0]
-    hour, minute, second, *_ = [
-        *(float(part) for part in time.split(":") if type.name != "DATE" and part),
-        0,
-        0,
-        0,
-    ]
+    found = re.match(_pattern(type), text, re.ASCII)
+    day, _, time = text.strip().partition(" ") if found else ("0", "", "")
+    year, month, last, *_ = [*map(int, day.split("-")), 1, 1]
+    parts = [] if type.name == "DATE" or not time else time.split(":")
+    hour, minute, second, *_ = [*map(float, parts), 0, 0, 0]
     is_time = (hour < 24 and minute < 60 and second < 60) or (hour, minute, second) == (24, 0, 0)
     is_day = 0 < year <= 9999 and 0 < month <= 12 and 0 < last <= 31
     if not is_day or not is_time or (type.name == "DATE" and last > monthrange(year, month)[1]):
