@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
+from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
 from bridge.schema import RowConstraint, RowType, TableSchema
 
@@ -178,8 +179,7 @@ class Run:
     """None is `available-now`: process all available data, then stop."""
     max_offsets_per_batch: int = 5_000_000
     step_timeout_seconds: float = 600.0
-    metrics: str | None = None
-    """`run.metrics`: an address, a .prom file or the URL of a push gateway."""
+    monitoring: Monitoring = NOWHERE
 
 
 @dataclass(frozen=True)

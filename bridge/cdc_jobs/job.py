@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge.config.script_state import with_suite
 from bridge.definition import Definition
+from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.sql import Script
 from bridge.sql import as_json as script_json
 from bridge.sql import as_rows as script_rows
@@ -48,8 +49,7 @@ class Job:
     """The publishes of tables that are sent as they are, in the order of `tables`."""
     script: Script | None
     """The script of all other tables; None if there are none."""
-    metrics: str | None = None
-    """See `definition.Run`."""
+    monitoring: Monitoring = NOWHERE
     warnings: tuple[str, ...] = ()
 
     @property

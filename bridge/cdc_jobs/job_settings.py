@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bridge.cdc_jobs.model import JobFile, PipelineSection
 from bridge.config.yaml_tree import Document, Place
 from bridge.errors import DefinitionError, UnsupportedError
+from bridge.metrics.monitoring import Monitoring
 
 __all__ = ["JobSettings", "job_settings", "refuse_transforms"]
 
@@ -46,7 +47,7 @@ class JobSettings:
     name: str
     state: str | None
     step_timeout: str | None
-    metrics: str | None
+    monitoring: Monitoring
     bad_records: str | None
     parallelism: int | None
     warnings: tuple[str, ...]
@@ -69,7 +70,7 @@ def job_settings(document: Document, section: PipelineSection, default_name: str
         section.name or default_name,
         section.bridge_state,
         section.bridge_step_timeout,
-        section.bridge_metrics,
+        Monitoring.of(section.bridge_metrics, section.bridge_events, section.bridge_alert),
         section.bridge_bad_records,
         section.parallelism,
         tuple(warnings),

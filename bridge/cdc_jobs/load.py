@@ -104,7 +104,7 @@ def load_job(
         ),
         publishes=definitions,
         script=script,
-        metrics=settings.metrics,
+        monitoring=settings.monitoring.relative_to(base),
         warnings=tuple(dict.fromkeys(warnings)),
     )
 

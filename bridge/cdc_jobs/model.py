@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from bridge.config import validators
 from bridge.config.section import Properties, Section
+from bridge.metrics.alerts import check_alert
 
 __all__ = ["JobFile", "PipelineSection", "RouteRule", "TransformRule"]
 
@@ -52,6 +53,10 @@ class PipelineSection(Section):
     )
     bridge_metrics: Annotated[str, AfterValidator(validators.check_metrics)] | None = Field(
         default=None, alias="bridge.metrics"
+    )
+    bridge_events: str | None = Field(default=None, alias="bridge.events", min_length=1)
+    bridge_alert: Annotated[str, AfterValidator(check_alert)] | None = Field(
+        default=None, alias="bridge.alert"
     )
     bridge_bad_records: Literal["fail", "quarantine", "skip"] | None = Field(
         default=None, alias="bridge.bad-records"

@@ -296,7 +296,7 @@ def _run(
     with (
         process.session(screen, definition, master, conf) as spark,
         process.stop_signals(screen) as stop,
-        metrics_shown(screen, [definition.run.metrics]),
+        metrics_shown(screen, [definition.run.monitoring.metrics]),
         screen.busy(f"running {definition.name}"),
     ):
         summary = pipeline(spark, definition, screen.batch, stop)

@@ -127,7 +127,7 @@ def _run(
     with (
         process.spark_session(screen, what.name, what.warnings, paths, master, conf) as spark,
         process.stop_signals(screen) as stop,
-        metrics_shown(screen, [what.metrics]),
+        metrics_shown(screen, [what.monitoring.metrics]),
         screen.busy(f"running {what.name}"),
     ):
         summary = run(spark, listener=screen.batch, stop=stop)
@@ -135,7 +135,7 @@ def _run(
 
 
 def _with_metrics(what: _What, target: str | None) -> _What:
-    return what if target is None else replace(what, metrics=target)
+    return replace(what, monitoring=what.monitoring.with_metrics(target))
 
 
 def _rows(summary: ScriptSummary) -> dict[str, str]:

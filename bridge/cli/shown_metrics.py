@@ -16,7 +16,8 @@ __all__ = ["metrics_shown", "with_metrics"]
 
 def with_metrics(definition: Definition, target: str | None) -> Definition:
     """Returns the definition with `--metrics` in place of its `run.metrics`; as it is without one."""
-    return definition if target is None else replace(definition, run=replace(definition.run, metrics=target))
+    run = replace(definition.run, monitoring=definition.run.monitoring.with_metrics(target))
+    return replace(definition, run=run)
 
 
 @contextmanager

@@ -54,6 +54,7 @@ from bridge.definition import (
     TopicCreation,
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.metrics.monitoring import Monitoring
 from bridge.options.kinds import duration_ms, size_bytes
 from bridge.secret import Secret
 from bridge.user_files import folder_of, location_of, read_text, resolved
@@ -141,10 +142,6 @@ def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Dd
     return replace(ddl, options={k: substitution(v, f"{where}: '{k}'") for k, v in ddl.options.items()})
 
 
-def _metrics(target: str | None, base: str) -> str | None:
-    return resolved_path(base, target) if target is not None and target.endswith(".prom") else target
-
-
 def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
     mode, _, value = file.publish.start.partition(":")
     trigger = file.run.trigger
@@ -158,7 +155,7 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
             file.run.max_offsets_per_batch,
             duration_ms(file.run.step_timeout) / 1000,
-            _metrics(file.run.metrics, base),
+            Monitoring.of(file.run.metrics, file.run.events, file.run.alert).relative_to(base),
         ),
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),

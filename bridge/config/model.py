@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from bridge.config import validators
 from bridge.config.quality_section import QualitySection
 from bridge.config.section import TABLE_NAME, Properties, Section, TableLocation, kebab
+from bridge.metrics.alerts import check_alert
 
 __all__ = [
     "CreateSection",
@@ -124,6 +125,16 @@ class RunSection(Section):
         default=None,
         description="Where Prometheus finds the metrics: an address to listen at, HOST:PORT; a file whose name ends in "
         ".prom; or the URL of a push gateway.",
+    )
+    events: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where the events of a run go, a JSON line each: stdout or a file.",
+    )
+    alert: Annotated[str, AfterValidator(check_alert)] | None = Field(
+        default=None,
+        description="The URL of a webhook that hears when a run or a check fails, records are bad, rows fail the gate "
+        "or records are lost; Slack and Teams get messages of their own form.",
     )
 
 

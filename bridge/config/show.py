@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.config.topic import table_options
-from bridge.definition import Definition, FormatSpec, Quality, Topic
+from bridge.definition import Definition, FormatSpec, Quality, Run, Topic
 from bridge.offsets import Offsets
 from bridge.options import FORMATS, EffectiveOption
 from bridge.options.properties import PREFIX, SETTINGS
@@ -29,7 +29,7 @@ def resolved(definition: Definition) -> dict[str, Any]:
         "base": definition.base,
         "topic": _topic(definition.topic),
         "delta": _json_value(asdict(definition.delta)),
-        "run": _json_value(asdict(definition.run)),
+        "run": _run(definition.run),
         "ingest": {
             "bad-records": definition.bad_records.value,
             "base": "existing" if definition.base_is_existing else "empty",
@@ -42,6 +42,14 @@ def resolved(definition: Definition) -> dict[str, Any]:
         "peek": {"hide": "all" if "*" in definition.peek_hides else list(definition.peek_hides)},
         "warnings": list(definition.warnings),
     }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    """The keys of `monitoring` are those of `run` in the file."""
+    found = asdict(run)
+    monitoring = found.pop("monitoring")
+    shown: dict[str, Any] = _json_value({**found, **monitoring})
+    return shown
 
 
 def _quality(quality: Quality) -> dict[str, Any]:

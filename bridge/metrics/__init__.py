@@ -1,5 +1,5 @@
 """The counts of batches and runs, and the metrics that are made of them (docs/metrics.md)."""
 
-from bridge.metrics.reports import BatchReport, Counts, Listener, Summary, ignore, now_ms
+from bridge.metrics.reports import BatchReport, Counts, Listener, RunName, Summary, ignore, now_ms
 
-__all__ = ["BatchReport", "Counts", "Listener", "Summary", "ignore", "now_ms"]
+__all__ = ["BatchReport", "Counts", "Listener", "RunName", "Summary", "ignore", "now_ms"]

@@ -9,14 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bridge.errors import DefinitionError
 from bridge.metrics.observed import Histogram, Observed
 from bridge.metrics.registry import LABELS, METRICS, Kind, Metric
-from bridge.metrics.reports import BatchReport, Listener, now_ms
+from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -67,13 +66,10 @@ def shown(target: str) -> str:
 
 
 @contextmanager
-def exporting(
-    target: str | None, listener: Listener, run: tuple[str, str, str] | None = None
-) -> Iterator[Listener]:
+def exporting(target: str | None, listener: Listener, run: RunName | None = None) -> Iterator[Listener]:
     """Around a run: yields a listener that shows each report to `target`, then calls `listener`.
 
-    `run` is pipeline, verb and topic, whose counters are there from the beginning: a first value that is not 0 is no
-    increase for Prometheus.
+    The counters of `run` are there from the beginning: a first value that is not 0 is no increase for Prometheus.
 
     Runs of this process that have the same target share it, and the counters go on as long as one of them is there.
     Raises DefinitionError where prometheus-client is missing.
@@ -142,8 +138,7 @@ class _Target:
             except OSError as error:
                 self._warn(error)
             warning, self._warning = self._warning, None
-            texts = [text for text in (report.warning, warning) if text]
-            listener(replace(report, warning="; ".join(texts)) if warning else report)
+            listener(report if warning is None else report.warned(warning))
 
         return heard
 

@@ -8,9 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["BatchReport", "Counts", "Listener", "Summary", "ignore", "now_ms"]
+__all__ = ["BatchReport", "Counts", "Listener", "RunName", "Summary", "ignore", "now_ms"]
+
+
+class RunName(NamedTuple):
+    """What a run is called where it is watched."""
+
+    pipeline: str
+    verb: str
+    topic: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +80,10 @@ class BatchReport(Counts):
     send_seconds: float | None = None
     """How long it took to send the records (publish)."""
     seconds: float = 0.0
+
+    def warned(self, text: str) -> BatchReport:
+        """Returns the report with one more warning."""
+        return replace(self, warning="; ".join(filter(None, (self.warning, text))))
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, JSON-ready."""

@@ -12,6 +12,7 @@ from bridge.ddl.tokens import Token
 from bridge.definition import Run
 from bridge.enums import BadRecords
 from bridge.expressions.precision import loses_digits
+from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, Averages
 from bridge.sql.connectors import Table
@@ -228,8 +229,8 @@ class Script:
     """What becomes of records and rows that cannot be applied, from SET 'bridge.bad-records'."""
     step_timeout_seconds: float = Run.step_timeout_seconds
     """See `definition.Run`; from SET 'bridge.step-timeout'."""
-    metrics: str | None = None
-    """See `definition.Run`; from SET 'bridge.metrics'."""
+    monitoring: Monitoring = NOWHERE
+    """From SET 'bridge.metrics', 'bridge.events' and 'bridge.alert'."""
     warnings: tuple[str, ...] = ()
 
     @property

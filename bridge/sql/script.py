@@ -57,7 +57,7 @@ def load_script(
         removes_closed=given.removes_closed,
         bad_records=given.bad_records,
         step_timeout_seconds=given.step_timeout_seconds,
-        metrics=given.metrics,
+        monitoring=given.monitoring.relative_to(loading.base),
         warnings=(
             *given.warnings,
             *_unused(given.lateness_ms, loading.inserts),

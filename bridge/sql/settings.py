@@ -11,6 +11,8 @@ from bridge.ddl.tokens import Source
 from bridge.definition import Run
 from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError
+from bridge.metrics.alerts import check_alert
+from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.metrics.prometheus import LEGAL, parsed
 from bridge.options.kinds import DURATION, STRING, Kind, choice, duration_ms
 from bridge.options.model import Option, Support
@@ -32,7 +34,7 @@ IDLE_TIMEOUT = "table.exec.source.idle-timeout"
 NOT_NULL = "table.exec.sink.not-null-enforcer"
 CLOSED_WINDOWS = "bridge.state.closed-windows"
 STEP_TIMEOUT = "bridge.step-timeout"
-METRICS = "bridge.metrics"
+METRICS, EVENTS, ALERT = "bridge.metrics", "bridge.events", "bridge.alert"
 BAD_RECORDS = "bridge.bad-records"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
@@ -72,6 +74,12 @@ KEYS: tuple[Option[Any], ...] = (
         METRICS,
         Kind("String", parsed, LEGAL),
         "Where Prometheus finds the metrics: HOST:PORT, a file whose name ends in .prom, or the URL of a push gateway.",
+    ),
+    Option(EVENTS, STRING, "Where the events of a run go, a JSON line each: stdout, or a file."),
+    Option(
+        ALERT,
+        Kind("String", check_alert, "the URL of a webhook"),
+        "The URL of a webhook that hears when the run fails, records are bad or are lost.",
     ),
     Option(
         "pipeline.name", STRING, "Name of the script; by default the name of its file without its suffix."
@@ -147,7 +155,7 @@ class Settings:
     removes_closed: bool = False
     """Whether rows of closed windows are removed from the state."""
     step_timeout_seconds: float = Run.step_timeout_seconds
-    metrics: str | None = None
+    monitoring: Monitoring = NOWHERE
     idle_timeout_ms: int = 0
     """After how long without rows a partition is idle, where its table does not say it; 0 is never."""
     drops_nulls: bool = False
@@ -189,7 +197,7 @@ def settings(statements: Iterable[Statement]) -> Settings:
         lateness,
         values.get(CLOSED_WINDOWS) == "remove",
         duration_ms(values[STEP_TIMEOUT]) / 1000 if STEP_TIMEOUT in values else Run.step_timeout_seconds,
-        values.get(METRICS),
+        Monitoring.of(values.get(METRICS), values.get(EVENTS), values.get(ALERT)),
         duration_ms(values.get(IDLE_TIMEOUT, "0 ms")),
         NOT_NULL in values,
         BadRecords(values.get(BAD_RECORDS, BadRecords.FAIL.value)),

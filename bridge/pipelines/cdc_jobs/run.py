@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from bridge import watchdog
 from bridge.cdc_jobs import Job
-from bridge.metrics import BatchReport, Listener, ignore
-from bridge.metrics.prometheus import exporting
+from bridge.metrics import BatchReport, Listener, RunName, ignore
+from bridge.metrics.monitoring import monitored
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
 from bridge.pipelines.scripts.run import ScriptSummary, run_script
@@ -42,7 +42,7 @@ def run_job(
     """
     with (
         acquire_lease_in(spark, job.folder, "job", name=job.name, verb="run", option="bridge.state") as lease,
-        exporting(job.metrics, listener) as listen,
+        monitored(job.monitoring, listener, RunName(job.name, "run")) as listen,
     ):
         return _Run(spark, job, lease, listen, stop or threading.Event()).run(every_seconds, rebuild)
 

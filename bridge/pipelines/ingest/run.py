@@ -18,8 +18,8 @@ from bridge.definition import Definition, Reader
 from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.errors import DefinitionError
-from bridge.metrics import Listener, Summary, ignore
-from bridge.metrics.prometheus import exporting
+from bridge.metrics import Listener, RunName, Summary, ignore
+from bridge.metrics.monitoring import monitored
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
 from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.ingest.run_state import RunState
@@ -58,8 +58,8 @@ def ingest(
     with (
         watchdog.watch(f"ingest {definition.name}", definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "ingest") as lease,
-        exporting(
-            definition.run.metrics, listener, (definition.name, "ingest", definition.topic.title)
+        monitored(
+            definition.run.monitoring, listener, RunName(definition.name, "ingest", definition.topic.title)
         ) as listen,
     ):
         return _Run(RunState(spark, definition, listen, stop or threading.Event(), lease)).run()

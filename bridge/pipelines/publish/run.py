@@ -20,8 +20,8 @@ from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.kafka.sink import ProduceResult
-from bridge.metrics import BatchReport, Listener, Summary, ignore, now_ms
-from bridge.metrics.prometheus import exporting
+from bridge.metrics import BatchReport, Listener, RunName, Summary, ignore, now_ms
+from bridge.metrics.monitoring import monitored
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
@@ -83,8 +83,8 @@ def publish(
     with (
         watch(f"publish {definition.name}", definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "publish") as lease,
-        exporting(
-            definition.run.metrics, listener, (definition.name, "publish", definition.topic.title)
+        monitored(
+            definition.run.monitoring, listener, RunName(definition.name, "publish", definition.topic.title)
         ) as listen,
     ):
         limits = file_shard_limits or FileShardLimits.from_environment()

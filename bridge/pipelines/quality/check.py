@@ -16,6 +16,8 @@ from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
+from bridge.metrics import RunName
+from bridge.metrics.alerts import Alerts
 from bridge.offsets import Offsets
 from bridge.pipelines.quality.changed_rows import changed_rows, select_expectations, split_by_scope
 from bridge.pipelines.quality.facts import facts_of
@@ -104,7 +106,18 @@ def check(
     except TableError as error:
         outcome = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
         raise TableError(f"{error}. The check itself is done: {outcome}; see {file}") from error
+    _alert(definition, verdict, version)
     return Checked(verdict, version, file, expectations, history, now)
+
+
+def _alert(definition: Definition, verdict: Verdict, version: int) -> None:
+    url = definition.run.monitoring.alert
+    if url is None or verdict.success:
+        return
+    alerts = Alerts(url, RunName(definition.name, "check", definition.topic.title))
+    failed, all_of_them = len(verdict.failed), len(verdict.expectations)
+    alerts.send("check", f"{failed} of {all_of_them} expectations failed at version {version}")
+    alerts.close()
 
 
 def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:

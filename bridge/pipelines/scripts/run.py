@@ -21,8 +21,8 @@ from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError, TableError
 from bridge.kafka.topic_creation import prepare_topics
-from bridge.metrics import BatchReport, Listener, Summary, ignore
-from bridge.metrics.prometheus import exporting
+from bridge.metrics import BatchReport, Listener, RunName, Summary, ignore
+from bridge.metrics.monitoring import monitored
 from bridge.pipelines.changes.bad_records import WAY_OUT
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -95,7 +95,7 @@ def run_script(
         acquire_lease_in(
             spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
         ) as lease,
-        exporting(script.metrics, listener) as listen,
+        monitored(script.monitoring, listener, RunName(script.name, "run")) as listen,
     ):
         state = with_kept_positions(spark, state)
         return _Run(spark, state, lease, rebuild, listen, out, stop or threading.Event()).run(every_seconds)

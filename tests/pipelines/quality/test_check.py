@@ -13,7 +13,9 @@ from bridge import config
 from bridge.definition import Definition, DeltaTarget
 from bridge.delta import quality_results
 from bridge.errors import DefinitionError, TableError
+from bridge.metrics.monitoring import Monitoring
 from bridge.pipelines.quality.check import check
+from tests.metrics.test_prometheus import gateway
 
 FILE = """\
 version: 1
@@ -63,8 +65,11 @@ def test_a_good_table_passes_and_the_report_lies_beside_the_file(
 def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: Definition) -> None:
     write(spark, definition, (1, "a", 5), (2, None, -987654))
     write(spark, definition, (1, "a", 5))
-    checked = check(spark, definition)
+    with gateway() as (url, told):
+        alerted = replace(definition, run=replace(definition.run, monitoring=Monitoring.of(None, None, url)))
+        checked = check(spark, alerted)
     assert [o.success for o in checked.verdict.expectations] == [False, False]
+    assert '"cause": "check"' in told[0] and "2 of 2 expectations failed at version 1" in told[0]
     duplicated, negative = checked.verdict.expectations
     assert list(duplicated.example_keys) == [{"id": 1, "part": "a"}]
     assert list(negative.example_keys) == [{"id": 2, "part": None}]

@@ -1,0 +1,131 @@
+"""Posts to a webhook when a run fails, a check fails, records are bad, rows fail the gate or records are lost.
+
+A cause of a pipeline is told once in ten minutes, also by processes that start again and again on this machine. An
+alert names causes and counts, no keys and no values. It is sent by a thread; the pipeline does not wait for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bridge.errors import BadRecordError, BridgeError, QualityError
+from bridge.metrics.reports import BatchReport, Listener, RunName
+from bridge.secret import Secret
+
+__all__ = ["SCHEMA", "TIMEOUT_SECONDS", "Alerts", "body", "check_alert"]
+
+SCHEMA = "changelog-bridge/alert/1"
+_AGAIN_SECONDS = 600.0
+TIMEOUT_SECONDS = 5.0
+"""The longest time that a webhook may take."""
+_LONGEST = 500
+_COUNTED: Mapping[str, tuple[str, str]] = {
+    "bad_records": ("bad-records", "records could not be applied"),
+    "unexpected_rows": ("gate", "rows fail the gate"),
+    "lost": ("lost-records", "records were not acknowledged by the broker"),
+}
+"""Counts of a report, the cause and what is said of them."""
+
+
+def check_alert(text: str) -> str:
+    """Return the URL of a webhook. Raises ValueError for what is none; it does not repeat it, as it may be a secret."""
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("not legal; legal values are URLs that begin with https:// or http://")
+    return text
+
+
+class Alerts:
+    """The alerts of one run, or of one check. Only the host of `url` is ever shown."""
+
+    def __init__(self, url: Secret, run: RunName) -> None:
+        self._url, self._run = url.reveal(), run
+        self._warning: str | None = None
+        self._threads: list[threading.Thread] = []
+
+    def listen(self, listener: Listener) -> Listener:
+        """Return a listener that looks at each report, then calls `listener`; a failure is a warning of the report."""
+
+        def heard(report: BatchReport) -> None:
+            for name, (cause, text) in _COUNTED.items():
+                if count := getattr(report, name):
+                    self.send(cause, f"batch {report.batch}: {count:,} {text}")
+            warning, self._warning = self._warning, None
+            listener(report if warning is None else report.warned(warning))
+
+        return heard
+
+    def failed(self, error: BaseException) -> None:
+        """Tell the error that ended the run, unless the user ended it."""
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            return
+        causes: dict[type, str] = {QualityError: "gate", BadRecordError: "bad-records"}
+        cause = causes.get(type(error), "failed")
+        # These name the key of a row, and a message that is not the bridge's may hold anything.
+        tells = isinstance(error, BridgeError) and cause == "failed"
+        self.send(cause, f"it failed: {str(error)[:_LONGEST] if tells else type(error).__name__}")
+
+    def send(self, cause: str, text: str) -> None:
+        """Tell a cause, unless it was told within ten minutes. Raises nothing."""
+        if not self._is_due(cause):
+            return
+        data = json.dumps(body(self._url, self._run, cause, text)).encode()
+        thread = threading.Thread(target=self._post, args=(data,), daemon=True, name="bridge-alert")
+        self._threads.append(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """Wait for what is being sent, no longer than its bound."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _is_due(self, cause: str) -> bool:
+        """Whether the cause was not told within ten minutes; from now on it was."""
+        digest = hashlib.sha256("\0".join((self._url, *self._run, cause)).encode()).hexdigest()[:32]
+        told = Path(tempfile.gettempdir()) / f"changelog-bridge-alert-{os.getuid()}-{digest}"
+        try:
+            if time.time() - told.stat().st_mtime < _AGAIN_SECONDS:
+                return False
+        except OSError:
+            pass
+        with suppress(OSError):
+            told.touch()
+        return True
+
+    def _post(self, data: bytes) -> None:
+        asked = urllib.request.Request(self._url, data, {"Content-Type": "application/json"}, method="POST")
+        try:
+            with urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS):
+                pass
+        except (OSError, ValueError) as error:
+            self._warning = f"the alert did not reach {urlsplit(self._url).hostname}: {type(error).__name__}"
+
+
+def body(url: str, run: RunName, cause: str, text: str) -> dict[str, Any]:
+    """Return what is posted: for Slack and Teams, by the host of `url`, their messages, else all fields."""
+    host = urlsplit(url).hostname or ""
+    title = f"{run.verb} {run.pipeline}"
+    if host == "hooks.slack.com":
+        return {"text": f"*{title}*: {text}"}
+    if host.endswith((".webhook.office.com", ".logic.azure.com", ".api.powerplatform.com")):
+        parts = [
+            {"type": "TextBlock", "text": title, "weight": "bolder"},
+            {"type": "TextBlock", "text": text, "wrap": True},
+        ]
+        card = {"type": "AdaptiveCard", "version": "1.4", "body": parts}
+        attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+        return {"type": "message", "attachments": [attachment]}
+    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"schema": SCHEMA, "at": at, "cause": cause, **run._asdict(), "text": text}

@@ -1,0 +1,60 @@
+"""Events of a run as JSON lines: started, each batch, failed, ended (docs/metrics.md has the fields)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+from bridge.errors import BridgeError
+from bridge.metrics.reports import BatchReport, Listener, RunName
+
+__all__ = ["SCHEMA", "Events"]
+
+SCHEMA = "changelog-bridge/event/1"
+"""Fields are added to a version; one that changes its meaning or goes makes a new version."""
+
+
+class Events:
+    """Writes to `stdout`, or appends to a file: a line in one write, so that several processes may share the file."""
+
+    def __init__(self, target: str, run: RunName) -> None:
+        self._target, self._run = target, run
+        self._warning: str | None = None
+
+    def listen(self, listener: Listener) -> Listener:
+        """Return a listener that writes each report, then calls `listener`; a failure is a warning of the report."""
+
+        def heard(report: BatchReport) -> None:
+            self.write("batch", asdict(report))
+            warning, self._warning = self._warning, None
+            listener(report if warning is None else report.warned(warning))
+
+        return heard
+
+    def failed(self, error: BaseException) -> None:
+        """Write the error that ended the run. The message of an error that is not the bridge's may hold anything, so it
+        is left out."""
+        message = str(error) if isinstance(error, BridgeError) else None
+        self.write("failed", {"error": type(error).__name__, "message": message})
+
+    def write(self, event: str, fields: dict[str, Any] | None = None) -> None:
+        """Write a line with the names of the run. Raises nothing."""
+        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        named = {"schema": SCHEMA, "at": at, "event": event, **self._run._asdict(), **(fields or {})}
+        line = json.dumps(named, ensure_ascii=False, default=str) + "\n"
+        try:
+            if self._target == "stdout":
+                sys.stdout.write(line)
+                sys.stdout.flush()
+                return
+            file = os.open(self._target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(file, line.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            self._warning = f"events are not written to {self._target}: {error}"
