@@ -126,6 +126,7 @@ for _verb in (
     ops_commands.resync,
     ops_commands.replay,
     ops_commands.status,
+    ops_commands.doctor,
     ops_commands.peek,
     ops_commands.maintain,
     topics_command.topics,

@@ -11,12 +11,12 @@ from bridge.cli import process
 from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Quiet
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
-from bridge.errors import DefinitionError, DifferenceError
+from bridge.errors import BridgeError, DefinitionError, DifferenceError
 
 if TYPE_CHECKING:
     from bridge.pipelines.compare.row_comparison import Example
 
-__all__ = ["maintain", "peek", "replay", "resync", "status", "verify"]
+__all__ = ["doctor", "maintain", "peek", "replay", "resync", "status", "verify"]
 
 Direction = Annotated[str | None, typer.Option(help="ingest or publish; default: the one that has progress.")]
 
@@ -155,6 +155,46 @@ def status(
     with process.session(screen, definition, master, conf) as spark:
         report = run(spark, definition).as_dict()
     screen.result(f"status of {definition.name}", report, json=json)
+
+
+def doctor(
+    file: FileOrScript,
+    insert: InsertName = None,
+    table: TableName = None,
+    direction: Direction = None,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Try all that a pipeline needs, and say what will fail and what to do. Changes nothing.
+
+    Looks at brokers, topics, rights, the table, who else writes it, progress, retention times,
+    executors and disks. Exits with 1 if something will fail.
+    """
+    _check_choice("--direction", direction, "ingest", "publish")
+    screen, definition = Screen(quiet=json), load_pipeline(file, insert, table)
+    from bridge.delta.table import exists
+    from bridge.pipelines.operations.doctor import Outcome, examine
+    from bridge.pipelines.resync.report import direction_of
+
+    with process.session(screen, definition, master, conf) as spark:
+        if direction is None and not exists(spark, definition.delta):
+            direction = "ingest"
+        sends = direction_of(spark, definition, direction) == "publish"
+        findings = examine(spark, definition, sends=sends)
+    title = f"doctor {'publish' if sends else 'ingest'} {definition.name}"
+    if json:
+        screen.json([finding.as_dict() for finding in findings])
+    else:
+        styles = {Outcome.FINE: "green", Outcome.WARNING: "yellow", Outcome.FAILS: "bold red"}
+        screen.grid(
+            title,
+            ("", "what", "found"),
+            (((f.outcome.value, styles[f.outcome]), f.what, f.text) for f in findings),
+        )
+    failed = [finding for finding in findings if finding.outcome is Outcome.FAILS]
+    if failed:
+        raise BridgeError(f"{len(failed)} of {len(findings)} will fail: {', '.join(f.what for f in failed)}")
 
 
 def peek(

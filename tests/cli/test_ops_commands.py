@@ -33,6 +33,11 @@ def test_status_verify_and_resync(
     assert json.loads(capsys.readouterr().out)["pending_records"] == 0
     assert main(["verify", file, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["equal"] is True
+    assert main(["doctor", file]) == 0
+    out = capsys.readouterr().out
+    assert "doctor ingest orders" in out and "batch 0; 0 records are pending" in out
+    assert main(["doctor", file, "--direction", "publish", "--json"]) == 0
+    assert {found["outcome"] for found in json.loads(capsys.readouterr().out)} == {"fine"}
 
     spark.sql(f"DELETE FROM delta.`{lake}/table` WHERE id = 2")
     world.send([upsert(1, "a")])
@@ -55,6 +60,7 @@ def test_status_verify_and_resync(
     ("arguments", "words"),
     [
         (["verify", "--direction", "both"], "--direction both: legal values are ingest, publish"),
+        (["doctor", "--direction", "both"], "--direction both: legal values are ingest, publish"),
         (["resync", "--missing", "perhaps"], "--missing perhaps: legal values are delete, keep"),
     ],
 )

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from bridge.errors import BridgeError, KafkaError, TopicMissingError
 from bridge.metrics import BatchReport, Summary
 from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.operations.doctor import Outcome, examine
 from bridge.pipelines.publish.run import publish
 from bridge.session import log_file
 from tests.kafka.certificates import PASSWORD
@@ -95,6 +96,11 @@ def test_no_right_to_the_topic(guest: Guest) -> None:
         ingest, f"{topic}-0 from offset 0 on cannot be read: TOPIC_AUTHORIZATION_FAILED", "give it READ"
     )
     guest.refused(publish, topic, "CLUSTER_AUTHORIZATION_FAILED", "give it WRITE on the topic")
+    for sends, right in ((False, "READ"), (True, "WRITE")):
+        findings = examine(guest.world.spark, guest.world.definition(), sends=sends)
+        told = [f.text for f in findings if f.outcome is Outcome.FAILS]
+        assert told == [f"the login has no {right} on topic '{topic}': give it this ACL"]
+        assert "DESCRIBE_CONFIGS" in next(f.text for f in findings if f.outcome is Outcome.WARNING)
 
 
 @slow

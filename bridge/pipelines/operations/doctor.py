@@ -1,0 +1,279 @@
+"""Tries all that a pipeline needs, and says what will happen and what to do. Writes nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.definition import Definition
+from bridge.delta import change_feed
+from bridge.delta.feed_consumers import FeedConsumers, lags
+from bridge.delta.ingest_progress import IngestProgress
+from bridge.delta.log_description import newest_commits
+from bridge.delta.publish_log import PublishLog
+from bridge.delta.table import Table, exists
+from bridge.errors import BridgeError, KafkaError
+from bridge.kafka import admin
+from bridge.kafka.client import AdminSession
+from bridge.kafka.offset_availability import check_offsets_available
+from bridge.kafka.topic_rights import missing_rights
+from bridge.pipelines.runtime.executors import check_executors
+from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
+from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
+from bridge.pipelines.runtime.storage_checks import check_storage_locations
+
+__all__ = ["Finding", "Outcome", "examine"]
+
+_TIMEOUT = 10.0
+_COMMITS = 20
+"""How many of the newest commits are looked at."""
+_LITTLE, _TOO_LITTLE = 0.05, 0.005
+"""Parts of a disk that are free."""
+_SETTINGS = ("cleanup.policy", "min.insync.replicas", "max.message.bytes")
+_REQUEST_BYTES = ("max.request.size", "message.max.bytes")
+"""The names of the producer's limit, Java's and librdkafka's."""
+
+
+class Outcome(Enum):
+    """What an examination found."""
+
+    FINE = "fine"
+    WARNING = "warning"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was tried."""
+
+    what: str
+    outcome: Outcome
+    text: str
+    """What there is, or what will happen and what to do."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields, JSON-ready."""
+        return {**asdict(self), "outcome": self.outcome.value}
+
+
+_Found = Iterator[tuple[Outcome, str]]
+
+
+def examine(spark: SparkSession, definition: Definition, *, sends: bool) -> list[Finding]:
+    """Try everything, in the order in which a run would meet it; a publish `sends`. Where one thing fails, what needs
+    it is left out."""
+    doctor = _Doctor(spark, definition, sends)
+    parts: list[tuple[str, Callable[[], _Found]]] = [
+        ("brokers", doctor.brokers),
+        ("topics", doctor.topics),
+        ("settings of topics", doctor.settings),
+        ("rights", doctor.rights),
+        ("places", doctor.places),
+        ("table", doctor.open),
+        ("writers of the table", doctor.writers),
+        ("progress", doctor.progress),
+        ("retention", doctor.retention),
+        ("executors", doctor.executors),
+        ("disk", doctor.disk),
+    ]
+    findings = []
+    for what, part in parts:
+        try:
+            findings += [Finding(what, outcome, text) for outcome, text in part()]
+        except BridgeError as error:
+            findings.append(Finding(what, Outcome.FAILS, str(error)))
+    return findings
+
+
+class _Doctor:
+    def __init__(self, spark: SparkSession, definition: Definition, sends: bool) -> None:
+        self._spark, self._definition, self._sends = spark, definition, sends
+        self._there: dict[str, int] = {}
+        """The replicas of each topic that exists."""
+        self._table: Table | None = None
+
+    def brokers(self) -> _Found:
+        addresses = AdminSession(self._definition.topic.properties, _TIMEOUT).brokers()
+        yield Outcome.FINE, ", ".join(f"{host}:{port}" for host, port in addresses)
+
+    def topics(self) -> _Found:
+        topic = admin.resolve(self._definition.topic, timeout=_TIMEOUT)
+        session = AdminSession(topic.properties, _TIMEOUT)
+        there = [name for name in topic.names if session.topic_exists(name)]
+        for name, described in session.describe_topics(there).items() if there else ():
+            self._there[name] = min((len(p.replicas) for p in described.partitions), default=0)
+            yield Outcome.FINE, f"'{name}' has {len(described.partitions)} partitions"
+        for name in sorted(set(topic.names) - set(there)):
+            outcome = Outcome.WARNING if self._sends else Outcome.FAILS
+            yield outcome, f"'{name}' does not exist; `bridge topics FILE --create` creates it"
+
+    def settings(self) -> _Found:
+        topic = self._definition.topic
+        if not self._there:
+            return
+        try:
+            by_name = admin.topic_configs(topic, self._there, _SETTINGS, timeout=_TIMEOUT)
+        except KafkaError as error:  # no run needs this right
+            yield Outcome.WARNING, f"they are not known, the login needs DESCRIBE_CONFIGS: {error}"
+            return
+        for name, replicas in self._there.items():
+            settings = by_name.get(name, {})
+            problems = [
+                *self._policy(name, settings.get("cleanup.policy", "")),
+                *(self._sending(name, replicas, settings) if self._sends else ()),
+            ]
+            shown = ", ".join(f"{key}={value}" for key, value in settings.items())
+            yield from problems or [(Outcome.FINE, f"'{name}': {shown}")]
+
+    def _policy(self, name: str, policy: str) -> _Found:
+        compacts = "compact" in policy.split(",")
+        if self._definition.topic.is_upsert and not compacts:
+            yield (
+                Outcome.WARNING,
+                f"'{name}' is not compacted (cleanup.policy={policy}): Kafka deletes records by age, and with "
+                "them rows that have not changed for long. Set cleanup.policy=compact",
+            )
+        elif self._definition.topic.appends and compacts:
+            yield (
+                Outcome.WARNING,
+                f"'{name}' is compacted (cleanup.policy={policy}): Kafka removes all records of a key but the "
+                "last one, and an append-only table misses those. Set cleanup.policy=delete",
+            )
+
+    def _sending(self, topic: str, replicas: int, settings: dict[str, str]) -> _Found:
+        needed = int(settings.get("min.insync.replicas", "1"))
+        if replicas < needed:
+            yield (
+                Outcome.FAILS,
+                f"'{topic}' has {replicas} replicas and min.insync.replicas={needed}: no record will "
+                "be acknowledged. Lower it, or add replicas",
+            )
+        elif replicas == needed > 1:
+            yield (
+                Outcome.WARNING,
+                f"'{topic}' has {replicas} replicas and min.insync.replicas={needed}: the publish stops as soon "
+                "as one broker is down",
+            )
+        properties, largest = self._definition.topic.properties, int(settings.get("max.message.bytes", "0"))
+        for name in _REQUEST_BYTES:
+            if largest and int(properties.get(name, "0")) > largest:
+                yield (
+                    Outcome.WARNING,
+                    f"'{topic}' takes records of up to {largest:,} bytes (max.message.bytes), and "
+                    f"'properties.{name}' lets larger ones through, which the broker refuses: raise it at the topic",
+                )
+
+    def rights(self) -> _Found:
+        if not self._there:
+            return
+        missing = missing_rights(self._definition.topic, self._there, sends=self._sends, timeout=_TIMEOUT)
+        for right in missing:
+            yield Outcome.FAILS, f"the login has no {right}: give it this ACL"
+        if not missing:
+            yield Outcome.FINE, "the login may " + ("write" if self._sends else "read")
+
+    def places(self) -> _Found:
+        check_storage_locations(self._spark, self._definition)
+        yield Outcome.FINE, "table, checkpoint, quarantine and report do not overlap"
+
+    def open(self) -> _Found:
+        if not exists(self._spark, self._definition.delta):
+            outcome = Outcome.FAILS if self._sends else Outcome.FINE
+            yield (
+                outcome,
+                f"{self._definition.delta} does not exist"
+                + (
+                    ": run its ingest first, or correct `delta`"
+                    if self._sends
+                    else " yet; the first run creates it"
+                ),
+            )
+            return
+        opened = published_table if self._sends else open_whole_table
+        self._table = opened(self._spark, self._definition)
+        yield Outcome.FINE, f"{self._table} is at version {change_feed.latest_version(self._table)}"
+
+    def writers(self) -> _Found:
+        if self._table is None:
+            return
+        commits = list(islice(newest_commits(self._spark, self._definition.delta), _COMMITS))
+        others = [
+            commit
+            for commit in commits
+            if commit["operation"] in ("WRITE", "MERGE", "UPDATE", "DELETE")
+            and IngestProgress.from_json(commit["userMetadata"]) is None
+        ]
+        if others and not self._sends:
+            yield (
+                Outcome.WARNING,
+                f"{len(others)} of the last {len(commits)} commits are of other writers, the newest is version "
+                f"{others[0]['version']} ({others[0]['operation']}): rows that they change are not those of the topic "
+                "any more. `bridge verify` names them",
+            )
+        else:
+            yield Outcome.FINE, f"the last {len(commits)} commits are known"
+
+    def progress(self) -> _Found:
+        if self._table is None or not self._there:
+            return
+        if self._sends:
+            yield self._publish_progress(self._table)
+            return
+        found = open_ingested_table(self._table, self._definition)
+        if found is None:
+            yield Outcome.FINE, "no batch yet"
+            return
+        progress = found[0]
+        state = admin.describe(admin.resolve(self._definition.topic), timeout=_TIMEOUT)
+        check_offsets_available(progress.offsets, state, progress.topic_ids)
+        yield Outcome.FINE, f"batch {progress.batch}; {progress.offsets.lag(state.end):,} records are pending"
+
+    def _publish_progress(self, table: Table) -> tuple[Outcome, str]:
+        published = PublishLog(self._spark, self._definition.run.checkpoint, self._definition.name).last()
+        if published is None:
+            return Outcome.FINE, "nothing is published yet"
+        newest = change_feed.latest_version(table)
+        if published.version < newest:
+            first = published.version + 1
+            change_feed.check_feed(table, first, newest, published.table_id, newest=newest)
+        return (
+            Outcome.FINE,
+            f"published up to version {published.version}; {newest - published.version:,} are pending",
+        )
+
+    def retention(self) -> _Found:
+        if self._table is None:
+            return
+        warnings = log_retention_warnings(self._table, lags(self._table, FeedConsumers(self._table).all()))
+        found = None if self._sends else open_ingested_table(self._table, self._definition)
+        if found is not None and self._there:
+            topic = admin.resolve(self._definition.topic)
+            end = admin.describe(topic, timeout=_TIMEOUT).end
+            warnings += filter(None, [TopicRetention(topic, self._table).warning(found[0].offsets, end)])
+        yield from ((Outcome.WARNING, warning) for warning in warnings)
+        if not warnings:
+            yield Outcome.FINE, "no reader nears a retention time"
+
+    def executors(self) -> _Found:
+        check_executors(self._spark, self._definition, sends=self._sends)
+        yield Outcome.FINE, str(self._spark.sparkContext.master)
+
+    def disk(self) -> _Found:
+        local = str(self._spark.conf.get("spark.local.dir", "/tmp")).split(",")
+        path = self._definition.delta.path
+        for place in dict.fromkeys([*local, *([path] if path and "://" not in path else [])]):
+            folder = next((p for p in (Path(place), *Path(place).parents) if p.exists()), Path("/"))
+            usage = shutil.disk_usage(folder)
+            free = usage.free / usage.total
+            text = f"{place}: {usage.free >> 30:,} GiB of {usage.total >> 30:,} are free"
+            if free < _TOO_LITTLE:
+                yield Outcome.FAILS, f"{text}: the next batch may not fit. Make room"
+            else:
+                yield (Outcome.WARNING if free < _LITTLE else Outcome.FINE), text

@@ -1,0 +1,159 @@
+"""The doctor finds what will fail before a run meets it, and says what to do; a sound pipeline has nothing but fine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.operations.doctor import Finding, Outcome, examine
+from bridge.pipelines.publish.run import publish
+from tests.pipelines.world import World, upsert
+
+Make = Callable[..., World]
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    def made(**more: object) -> World:
+        return World.make(spark, broker, lake, unique, **{"partitions": 1, **more})
+
+    return made
+
+
+def troubles(world: World, *, sends: bool = False, name: str = "orders") -> list[Finding]:
+    findings = examine(world.spark, world.definition(name), sends=sends)
+    return [finding for finding in findings if finding.outcome is not Outcome.FINE]
+
+
+def told(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    return [(finding.what, finding.outcome.value, finding.text) for finding in findings]
+
+
+def test_a_sound_pipeline_before_and_after_its_runs(make: Make) -> None:
+    world, copy = make(), make()
+    assert troubles(world) == []
+    world.send([upsert(1, "a"), upsert(2, "b")])
+    ingest(world.spark, world.definition())
+    publish(world.spark, copy.definition("copy"))
+    world.send([upsert(1, "c")])
+    findings = examine(world.spark, world.definition(), sends=False)
+    assert {f.outcome for f in findings} == {Outcome.FINE}
+    assert "batch 0; 1 records are pending" in [f.text for f in findings]
+    published = examine(world.spark, copy.definition("copy"), sends=True)
+    assert {f.outcome for f in published} == {Outcome.FINE}
+    assert {f.what for f in findings} == {
+        "brokers", "topics", "settings of topics", "rights", "places", "table", "writers of the table", "progress",
+        "retention", "executors", "disk",
+    }  # fmt: skip
+
+
+def test_brokers_that_do_not_answer(make: Make) -> None:
+    world = make(options={"properties.bootstrap.servers": "127.0.0.1:1"})
+    found = troubles(world)
+    assert [f.what for f in found][:2] == ["brokers", "topics"]
+    assert found[0].outcome is Outcome.FAILS and "127.0.0.1:1" in found[0].text
+
+
+def test_a_topic_that_is_not_there(make: Make) -> None:
+    world = make(options={"topic": "nowhere"})
+    text = "'nowhere' does not exist; `bridge topics FILE --create` creates it"
+    assert told(troubles(world)) == [("topics", "fails", text)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "text"),
+    [
+        (
+            "delete",
+            {},
+            "is not compacted (cleanup.policy=delete): Kafka deletes records by age, and with them rows",
+        ),
+        (
+            "compact",
+            {"connector": "kafka", "format": "json", "key.format": None, "value.format": None},
+            "is compacted (cleanup.policy=compact): Kafka removes all records of a key but the last one",
+        ),
+    ],
+)
+def test_a_policy_that_contradicts_the_connector(
+    make: Make, policy: str, options: Mapping[str, str | None], text: str
+) -> None:
+    columns = "id BIGINT, name STRING" if options else "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
+    (found,) = troubles(make(cleanup=policy, options=options, columns=columns))
+    assert (found.what, found.outcome) == ("settings of topics", Outcome.WARNING) and text in found.text
+
+
+def test_settings_under_which_nothing_can_be_sent(
+    spark: SparkSession, broker: Broker, make: Make, unique: Callable[[str], str]
+) -> None:
+    world = make()
+    world.send([upsert(1, "a")])
+    ingest(spark, world.definition())
+    copy = make(options={"topic": unique("strict"), "properties.max.request.size": "2000000"})
+    broker.create_topic(
+        str(copy.options["topic"]),
+        partitions=1,
+        config={"cleanup.policy": "compact", "min.insync.replicas": "2", "max.message.bytes": "1000000"},
+    )
+    replicas, size = troubles(copy, sends=True, name="copy")
+    assert (
+        replicas.outcome is Outcome.FAILS
+        and "has 1 replicas and min.insync.replicas=2: no record" in replicas.text
+    )
+    assert size.outcome is Outcome.WARNING and "takes records of up to 1,000,000 bytes" in size.text
+
+
+def test_a_table_that_cannot_be_published(make: Make) -> None:
+    world = make()
+    (missing,) = troubles(world, sends=True)
+    assert (missing.what, missing.outcome) == (
+        "table",
+        Outcome.FAILS,
+    ) and "run its ingest first" in missing.text
+    world.spark.range(1).write.format("delta").save(f"{world.folder}/table")
+    (columns,) = troubles(world, sends=True)
+    assert (columns.what, columns.outcome) == ("table", Outcome.FAILS) and "name" in columns.text
+
+
+def test_another_writer_and_a_topic_that_was_created_anew(make: Make) -> None:
+    world = make()
+    world.send([upsert(1, "a"), upsert(2, "b")])
+    ingest(world.spark, world.definition())
+    world.spark.sql(f"DELETE FROM delta.`{world.folder}/table` WHERE id = 1")
+    (writer,) = troubles(world)
+    assert writer.outcome is Outcome.WARNING
+    assert writer.text.startswith("1 of the last ") and "the newest is version 2 (DELETE)" in writer.text
+    world.recreate_topic()
+    gap = next(f for f in troubles(world) if f.what == "progress")
+    assert gap.outcome is Outcome.FAILS and "was deleted and created anew" in gap.text
+
+
+def test_a_feed_that_is_gone(make: Make) -> None:
+    world, copy = make(), make()
+    world.send([upsert(1, "a")])
+    ingest(world.spark, world.definition())
+    publish(world.spark, copy.definition("copy"))
+    shutil.rmtree(world.folder / "table")
+    world.spark.sql(
+        f"CREATE TABLE delta.`{world.folder}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
+    )
+    for number in range(4):
+        world.spark.sql(f"INSERT INTO delta.`{world.folder}/table` VALUES ({number}, 'x', 1)")
+    (found,) = [f for f in troubles(copy, sends=True, name="copy") if f.outcome is Outcome.FAILS]
+    assert found.what == "progress"
+
+
+def test_a_disk_that_is_full(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make()
+    usage = shutil.disk_usage("/")
+    for free, outcome in ((0.04, Outcome.WARNING), (0.001, Outcome.FAILS)):
+        left = usage._replace(free=int(usage.total * free))
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, left=left: left)
+        assert {(f.what, f.outcome) for f in troubles(world)} == {("disk", outcome)}
