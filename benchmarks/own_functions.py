@@ -18,7 +18,7 @@ from bridge.ddl import parse
 
 __all__ = ["COLUMNS", "FUNCTIONS", "in_spark", "outcomes"]
 
-_SEEDS, _CHOSEN, _WARM, _ROUNDS, _GOAL = 5, 20, 6, 5, 1.3
+_SEEDS, _CHOSEN, _WARM, _ROUNDS, _GOAL = 5, 20, 2, 5, 1.3
 COLUMNS = (
     "t STRING, part STRING, code STRING, numeral STRING, moment STRING, n INT, i INT, i2 INT, b BIGINT, b2 BIGINT, "
     "d DOUBLE, d2 DOUBLE, m DECIMAL(10, 2), ts TIMESTAMP(3), ts2 TIMESTAMP(3)"

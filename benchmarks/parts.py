@@ -94,7 +94,7 @@ def _s3(ground: Ground, scale: Scale, found: Found) -> None:
 
 def _sql(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += sql_scripts.outcomes(ground, scale.records, scale.rounds)
-    found.outcomes += own_functions.outcomes(ground, scale.records // 5)
+    found.outcomes += own_functions.outcomes(ground, scale.records)
 
 
 PARTS: dict[str, Part] = {

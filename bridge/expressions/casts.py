@@ -220,7 +220,8 @@ def _cut_float(value: exp.Expr, name: str) -> exp.Expr:
 def _time(value: exp.Expr, given: ScalarType, wanted: ScalarType, trying: bool) -> exp.Expr | None:
     if given.name in TEXT:
         if isinstance(value, exp.Literal) and not trying:
-            _check_constant(str(value.this), wanted)
+            if _is_plain_constant(str(value.this), wanted):
+                return cut(exp.cast(value, wanted.spark(), dialect="spark"), wanted, down=True)
             return text_to_time(value, wanted)
         made = text_to_time(value, wanted)
         return made if trying else _checked(value, made, wanted)
@@ -272,8 +273,9 @@ def _pattern(type: ScalarType) -> str:
     return rf"^(?:[\x00-\x1f]*{_DAY}[\x00-\x1f]*(?: |$)| [\x00-\x20]*{_DAY}[\x00-\x20]*$)"
 
 
-def _check_constant(text: str, type: ScalarType) -> None:
-    """Raises Refusal for a text that is no time, which would fail in every row."""
+def _is_plain_constant(text: str, type: ScalarType) -> bool:
+    """Returns whether Spark's cast reads a constant as Flink does. Raises Refusal for a text that is no time, which
+    would fail in every row."""
     found = re.match(_pattern(type), text, re.ASCII)
     day, _, time = text.strip().partition(" ") if found else ("0", "", "")
     year, month, last, *_ = [*map(int, day.split("-")), 1, 1]
@@ -283,3 +285,4 @@ def _check_constant(text: str, type: ScalarType) -> None:
     is_day = 0 < year <= 9999 and 0 < month <= 12 and 0 < last <= 31
     if not is_day or not is_time or (type.name == "DATE" and last > monthrange(year, month)[1]):
         raise Refusal(f"{text!r} is no {type.name}")
+    return year > 999 and last <= monthrange(year, month)[1] and hour < 24

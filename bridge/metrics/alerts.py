@@ -81,6 +81,7 @@ class Alerts:
         if not self._is_due(cause):
             return
         data = json.dumps(body(self._url, self._run, cause, text)).encode()
+        # Shared by threads: the warning, which is one assignment.
         thread = threading.Thread(target=self._post, args=(data,), daemon=True, name="bridge-alert")
         self._threads.append(thread)
         thread.start()

@@ -168,6 +168,7 @@ class _Endpoint:
     def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
         from prometheus_client import start_http_server
 
+        # Shared by threads: what was observed, of which each takes its own lock.
         self._server, self._thread = start_http_server(port, host, registry)
 
     def after_batch(self) -> None: ...
@@ -199,6 +200,7 @@ class _PushGateway:
     def __init__(self, url: str, registry: CollectorRegistry, warn: Callable[[Exception], None]) -> None:
         self._url, self._registry, self._warn = url, registry, warn
         self._ended = threading.Event()
+        # Shared by threads: what was observed, of which each takes its own lock; the warning, which is one assignment.
         self._thread = threading.Thread(target=self._push_again, daemon=True, name="bridge-metrics")
         self._thread.start()
 

@@ -6,7 +6,9 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -100,6 +102,25 @@ def test_an_address_answers_until_the_last_run_has_ended() -> None:
         assert not [name for name, _ in found if "Out" in name]
     with pytest.raises(OSError, match="refused"):
         scraped(address)
+
+
+def test_threads_report_while_others_scrape() -> None:
+    address, threads, reports = free_address(), 4, 300
+    seen: list[float] = []
+    with exporting(address, ignore) as listen:
+
+        def report(number: int) -> None:
+            for _ in range(reports):
+                listen(replace(REPORT, pipeline=f"orders{number % 2}"))
+
+        with ThreadPoolExecutor(threads) as pool:
+            done = [pool.submit(report, number) for number in range(threads)]
+            while not all(each.done() for each in done):
+                seen.append(scraped(address).get(("bridge_commits_total", frozenset()), 0.0))
+        for each in done:
+            each.result()
+        assert scraped(address)["bridge_commits_total", frozenset()] == threads // 2 * reports
+    assert seen == sorted(seen)
 
 
 def test_a_taken_address_is_a_warning_of_the_first_batch() -> None:
