@@ -268,7 +268,7 @@ def _on_a_day(text: exp.Expr, format: Prefix) -> exp.Expr:
     first = _FIRST.format(**read)
     day = f"UNIX_DATE(LEAST(DATE_ADD({first}, {number['d']} - 1), LAST_DAY({first})))"
     made = f"TIMESTAMP_MILLIS({day} * 86400000L + {number['H']} * 3600000L + {parts})"
-    test = f"@0 RLIKE @1 AND {read['y']} <> '0000' AND {number['d']} BETWEEN 1 AND 31 AND ({is_time} OR {is_end})"
+    test = f"{read['y']} <> '0000' AND {number['d']} BETWEEN 1 AND 31 AND ({is_time} OR {is_end})"
     case = f"CASE WHEN @0 RLIKE @1 THEN IF({test}, CAST({made} AS TIMESTAMP_NTZ), NULL) END"
     return spark(case, text, exp.Literal.string(format.regex))
 

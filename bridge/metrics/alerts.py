@@ -12,7 +12,6 @@ import os
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -106,9 +105,11 @@ class Alerts:
         return True
 
     def _post(self, data: bytes) -> None:
-        asked = urllib.request.Request(self._url, data, {"Content-Type": "application/json"}, method="POST")
+        from urllib.request import Request, urlopen  # most commands post nothing, and it takes long to load
+
+        asked = Request(self._url, data, {"Content-Type": "application/json"}, method="POST")
         try:
-            with urllib.request.urlopen(asked, timeout=TIMEOUT_SECONDS):
+            with urlopen(asked, timeout=TIMEOUT_SECONDS):
                 pass
         except (OSError, ValueError) as error:
             self._warning = f"the alert did not reach {urlsplit(self._url).hostname}: {type(error).__name__}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, deque
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from bridge.metrics.reports import BatchReport, Counts, now_ms
 
@@ -62,9 +62,7 @@ class Observed:
         """Takes the report of a batch."""
         with self.lock:
             self.batches += 1
-            self.total = Counts(
-                **{f.name: getattr(self.total, f.name) + getattr(report, f.name) for f in fields(Counts)}
-            )
+            self.total = Counts(**self.total.sums(report))
             self.last = report
             at_ms = report.committed_ms or now_ms()
             if report.records_in or report.records_out:

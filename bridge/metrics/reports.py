@@ -44,6 +44,10 @@ class Counts:
     expectation that it fails."""
     keys_in_two_partitions: int = 0
 
+    def sums(self, other: Counts) -> dict[str, Any]:
+        """Returns each count of both together, by its name."""
+        return {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(Counts)}
+
 
 @dataclass(frozen=True)
 class BatchReport(Counts):
@@ -118,7 +122,6 @@ class Summary(Counts):
 
     def plus(self, report: BatchReport) -> Summary:
         """Adds a batch: sums its counts, and takes over its position and lags."""
-        sums = {f.name: getattr(self, f.name) + getattr(report, f.name) for f in fields(Counts)}
         return replace(
             self,
             batches=self.batches + 1,
@@ -126,7 +129,7 @@ class Summary(Counts):
             pending_records=report.pending_records,
             event_time_lag_seconds=report.event_time_lag_seconds,
             watermark_ms=report.watermark_ms,
-            **sums,
+            **self.sums(report),
         )
 
     def as_dict(self) -> dict[str, Any]:
