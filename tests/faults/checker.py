@@ -113,8 +113,10 @@ def _check_sends(history: History, verdict: Verdict) -> None:
 
 
 def check_batches(commits: list[Commit], verdict: Verdict, user_commits: Sequence[UserCommit] = ()) -> None:
-    """Each batch is one version; batch numbers increase by one, and no offset decreases; a RESTORE takes back both."""
+    """Each batch is one version; batch numbers increase by one, and no offset decreases but by a RESTORE. It takes back
+    offsets and no batch numbers: Delta skips a number that it has seen."""
     before: Commit | None = None
+    batch = -1
     restores = [user for user in user_commits if user.restored is not None]
     for commit in commits:
         while restores and restores[0].version < commit.version:
@@ -124,17 +126,15 @@ def check_batches(commits: list[Commit], verdict: Verdict, user_commits: Sequenc
             verdict.add(
                 "batches not once", f"version {commit.version}: txn {commit.batch}, progress {commit.named}"
             )
-        if commit.named != (before.named + 1 if before else 0):
-            verdict.add(
-                "batches not once", f"version {commit.version} holds batch {commit.named} after {before}"
-            )
+        if commit.named != batch + 1:
+            verdict.add("batches not once", f"version {commit.version} holds batch {commit.named} after {batch}")
         for partition, offset in (before.offsets if before else {}).items():
             if commit.offsets.get(partition, -1) < offset:
                 verdict.add(
                     "batches not once",
                     f"version {commit.version}: partition {partition} goes back from {offset}",
                 )
-        before = commit
+        before, batch = commit, commit.named
 
 
 def _check_table(history: History, rows: dict[int, Row], verdict: Verdict) -> None:
@@ -224,9 +224,10 @@ def _check_at_least_once(
 
 
 def _check_newer_than_all(key: int, wanted: list[Row | None], actual: list[Record], verdict: Verdict) -> None:
-    """Within a partition, a change that occurs for the first time is newer than all before it."""
+    """Within a partition, a change that occurs for the first time is newer than all before it. A RESTORE repeats a row
+    of before, which counts where it was first."""
     newest: dict[int, int] = {}
-    places = {row: n for n, row in enumerate(wanted) if row is not None}
+    places = {row: n for n, row in reversed([*enumerate(wanted)]) if row is not None}
     seen: set[tuple[int, Row]] = set()
     for record in actual:
         if record.row is None or record.row not in places:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.faults.checker import Verdict, judge
@@ -62,12 +64,12 @@ def test_at_least_once_may_repeat() -> None:
 
 
 def test_what_a_user_writes_and_takes_back_is_part_of_the_history() -> None:
-    """A RESTORE takes back rows, offsets and batch numbers; the ingest applies the records once more."""
+    """A RESTORE takes back rows and offsets, no batch numbers; the ingest applies the records once more."""
     topic = [Record(0, n, n % 2, (n, "plain", 7)) for n in range(8)]
     commits = [
         Commit(1, 0, 0, {0: 4}),
         Commit(3, 1, 1, {0: 6}),
-        Commit(5, 1, 1, {0: 8}),
+        Commit(5, 2, 2, {0: 8}),
     ]
     users = [UserCommit(2), UserCommit(4, restored=2)]
     at = [*states(topic, commits, users)]
@@ -80,8 +82,13 @@ def test_what_a_user_writes_and_takes_back_is_part_of_the_history() -> None:
     out = [(key, row) for key, rows in expected.items() for row in rows]
     history.topic_out = [Record(key, n, key, row) for n, (key, row) in enumerate(out)]
     assert judge(history, drained=True).clean
-    history.user_commits = []
+    assert judge(history, drained=True, exactly_once=False).clean
+    assert judge(history, drained=True, exactly_once=False, grown=True).clean
+    again = replace(commits[2], batch=1, named=1)
+    history.commits = [*commits[:2], again]
     assert judge(history, drained=True).counts["batches not once"]
+    history.commits, history.user_commits = commits, []
+    assert judge(history, drained=True).counts["table differs from topic"]
     written = [UserCommit(9)]
     assert [*states([Record(0, 0, 1, (5, "plain", 7))], [Commit(1, 0, 0, {0: 1})], written)][-1] == {
         1: (5, "user", 7)
