@@ -127,7 +127,9 @@ def check_batches(commits: list[Commit], verdict: Verdict, user_commits: Sequenc
                 "batches not once", f"version {commit.version}: txn {commit.batch}, progress {commit.named}"
             )
         if commit.named != batch + 1:
-            verdict.add("batches not once", f"version {commit.version} holds batch {commit.named} after {batch}")
+            verdict.add(
+                "batches not once", f"version {commit.version} holds batch {commit.named} after {batch}"
+            )
         for partition, offset in (before.offsets if before else {}).items():
             if commit.offsets.get(partition, -1) < offset:
                 verdict.add(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.faults.checker import Verdict, judge
@@ -84,7 +82,7 @@ def test_what_a_user_writes_and_takes_back_is_part_of_the_history() -> None:
     assert judge(history, drained=True).clean
     assert judge(history, drained=True, exactly_once=False).clean
     assert judge(history, drained=True, exactly_once=False, grown=True).clean
-    again = replace(commits[2], batch=1, named=1)
+    again = Commit(5, 1, 1, {0: 8})
     history.commits = [*commits[:2], again]
     assert judge(history, drained=True).counts["batches not once"]
     history.commits, history.user_commits = commits, []
