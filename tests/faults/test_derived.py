@@ -86,7 +86,7 @@ def test_what_a_user_writes_and_takes_back_is_part_of_the_history() -> None:
     history.commits = [*commits[:2], again]
     assert judge(history, drained=True).counts["batches not once"]
     history.commits, history.user_commits = commits, []
-    assert judge(history, drained=True).counts["table differs from topic"]
+    assert judge(history, drained=True).counts["duplicated"]
     written = [UserCommit(9)]
     assert [*states([Record(0, 0, 1, (5, "plain", 7))], [Commit(1, 0, 0, {0: 1})], written)][-1] == {
         1: (5, "user", 7)
