@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bridge.config import load as load
+    from bridge.config.load import load as load
     from bridge.definition import Definition as Definition
     from bridge.errors import BridgeError as BridgeError
     from bridge.pipelines.compare.verify import verify as verify

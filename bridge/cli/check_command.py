@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Quiet
+from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Metrics, Quiet
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import Definition, OnFailure
@@ -63,6 +63,7 @@ def check(
     ] = False,
     quiet: Quiet = False,
     json: Json = False,
+    metrics: Metrics = None,
     insert: InsertName = None,
     table: TableName = None,
     master: Master = None,
@@ -90,7 +91,8 @@ def check(
 
     with process.session(screen, definition, master, conf) as spark:
         with screen.busy(f"checking {definition.delta}"):
-            checked = run(spark, definition, since=since, trigger="schedule" if scheduled else "check")
+            trigger = "schedule" if scheduled else "check"
+            checked = run(spark, definition, since=since, trigger=trigger, metrics=metrics)
         counts = failure_threshold(definition, fail_on)
         _write(checked, counts or "error", junit, markdown, data_docs)
         if json:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Quiet
+from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Metrics, Quiet, seconds
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
-from bridge.errors import BridgeError, DefinitionError, DifferenceError
+from bridge.definition import DeltaTarget
+from bridge.errors import BridgeError, DefinitionError
 
 if TYPE_CHECKING:
     from bridge.pipelines.compare.row_comparison import Example
+    from bridge.pipelines.compare.verify import Proof
 
 __all__ = ["doctor", "maintain", "peek", "replay", "resync", "status", "verify"]
 
@@ -29,22 +32,51 @@ def verify(
     show_values: Annotated[
         bool, typer.Option("--show-values", help="Show both rows of the example keys.")
     ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="INTERVAL", help="Verify again and again until Ctrl-C, with this pause: 1h."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Add a row for each comparison to this Delta table, a path or a name in the catalog.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
+    metrics: Metrics = None,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
     """Verify that topic and table hold the same rows. Exits with 4 when they differ.
 
     Compares both sides at fixed offsets and one table version, so it can run while both keep
-    changing.
+    changing. With --every it goes on after a difference, and exits with 4 if the last comparison
+    found one.
     """
     _check_choice("--direction", direction, "ingest", "publish")
     screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
-    from bridge.pipelines.compare.verify import verify as run
+    from bridge.pipelines.compare.reconciliation import reconcile
 
-    with process.session(screen, definition, master, conf) as spark:
-        proof = run(spark, definition, direction=direction, show_values=show_values)
+    pause = seconds("--every", every)
+    with process.session(screen, definition, master, conf) as spark, ExitStack() as signals:
+        stop = None if pause is None else signals.enter_context(process.stop_signals(screen))
+        reconcile(
+            spark,
+            definition,
+            direction=direction,
+            show_values=show_values,
+            ledger=None if ledger is None else _target(ledger),
+            metrics=metrics,
+            every_seconds=pause,
+            stop=stop,
+            compared=lambda proof: _show(screen, proof, json),
+            failed=lambda error: screen.error("failed", str(error)),
+        )
+
+
+def _show(screen: Screen, proof: Proof, json: bool) -> None:
     comparison = proof.comparison
     rows = {
         "topic": f"{comparison.topic_rows:,} rows  checksum {comparison.topic_checksum}",
@@ -59,14 +91,12 @@ def verify(
     if comparison.buckets:
         rows["differing buckets"] = ", ".join(f"{b.number}" for b in comparison.buckets)
     rows |= {example.key: _line(example, proof.version) for example in comparison.examples}
-    title = f"{proof.direction} {definition.name}: fold(topic) == table?"
+    title = f"{proof.direction} {proof.pipeline}: fold(topic) == table?"
     screen.result(title, proof.as_dict(), rows=rows, json=json)
-    if not proof.equal:
-        raise DifferenceError(
-            f"{comparison.missing_in_table:,} keys missing in the table, {comparison.missing_in_topic:,} missing in "
-            f"the topic, {comparison.different:,} with different rows, {comparison.duplicate_keys:,} more than once; "
-            f"for example {', '.join(e.key for e in comparison.examples)}"
-        )
+
+
+def _target(text: str) -> DeltaTarget:
+    return DeltaTarget(path=text) if "/" in text else DeltaTarget(table=text)
 
 
 def resync(

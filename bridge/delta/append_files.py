@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
+from bridge.delta.commit_files import file_changes
 from bridge.delta.deletion_vectors.commit import append_info, write_commit
 from bridge.delta.deletion_vectors.data_files import arrow_schema
 from bridge.delta.deletion_vectors.statistics import columns_with_statistics
@@ -119,7 +120,7 @@ class FileAppends:
             *({"add": add} for add in adds),
         ]
         done = write_commit(snapshot.store, version, actions)
-        return MergeResult(version, inserted=rows) if done else None
+        return MergeResult(version, inserted=rows, files=file_changes(actions)) if done else None
 
     def _newest(self) -> Snapshot:
         if not self._snapshot.follow():

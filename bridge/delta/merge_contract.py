@@ -10,12 +10,13 @@ An engine executes a statement of `merge_semantics`; what the statement means is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 
 from bridge.definition import Engine
+from bridge.delta.commit_files import FileChanges
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
@@ -35,6 +36,8 @@ class MergeResult:
     deleted: int = 0
     skipped: bool = False
     """True when this very commit was there already (the answer to the first attempt was lost); the counts are 0."""
+    files: FileChanges | None = field(default=None, compare=False)
+    """None where the engine does not know the actions of its commit."""
 
 
 class MergeEngine(Protocol):

@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 from bridge.columns import KIND
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes
+from bridge.delta.commit_files import file_changes
 from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
 from bridge.delta.deletion_vectors.data_files import DataFile, arrow_schema, open_file
 from bridge.delta.deletion_vectors.effects import Effects, decide_effects
@@ -200,7 +201,7 @@ class DeletionVectorsEngine:
             snapshot.store,
             partial(open_with_delta_rs, table),
         )
-        return MergeResult(version, inserted, updated, deleted)
+        return MergeResult(version, inserted, updated, deleted, files=file_changes(actions))
 
     def _row_actions(
         self, snapshot: Snapshot, files: dict[str, DataFile], effects: Effects, schema: pa.Schema

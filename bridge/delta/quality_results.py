@@ -1,25 +1,15 @@
-"""Stores the results of quality checks: a Delta table with a row for each expectation of each run.
+"""The table of results of quality checks: a row for each expectation of each run.
 
-It is made for BI tools: every row repeats the facts of its run, and only the list of columns is nested.
+Every row repeats the facts of its run, and only the list of columns is nested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from bridge.delta.result_table import ResultTable
 
-from bridge.columns import col
-from bridge.definition import DeltaTarget
-from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
-from bridge.delta.table import exists, handle
-from bridge.errors import TableError
-
-__all__ = ["COLUMNS", "append", "stored_results"]
+__all__ = ["COLUMNS", "QUALITY_RESULTS"]
 
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "run_id": ("string", "id of the run; the same in all of its rows"),
@@ -58,85 +48,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "newest_arrival": ("timestamp", "when rows were last committed to the table"),
     "bridge_version": ("string", "version of the bridge"),
 }
-"""Name -> (type, meaning). Columns are only ever added: a table of an older bridge gets them with the next run."""
+"""Name -> (type, meaning)."""
 
-_TABLE_PROPERTIES = {"delta.autoOptimize.autoCompact": "true"}
-"""Each run adds a small file."""
-
-
-def append(spark: SparkSession, target: DeltaTarget, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Append the rows of one run in one commit; a column that a row lacks is null. Creates the table when it is absent.
-
-    Columns that the table lacks are added to it; those that only the table has are null. Raises TableError when the
-    table does not accept the rows, or is not a table of quality results (see `stored_results`).
-    """
-    schema = _schema()
-    frame = spark.createDataFrame([tuple(row.get(n) for n in COLUMNS) for row in rows], schema).coalesce(1)
-
-    def commit() -> None:
-        if stored_results(spark, target) is None:
-            _create(spark, target, schema)
-        writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
-        if target.table:
-            writer.saveAsTable(target.table)
-        else:
-            writer.save(str(target.path))
-
-    try:
-        retry_conflicts(
-            target, commit, f"quality results {target}:", "they are not stored; run the check again"
-        )
-    except TableError:
-        raise
-    except Exception as error:
-        raise _unusable(target, error) from error
-
-
-def stored_results(spark: SparkSession, target: DeltaTarget) -> DataFrame | None:
-    """All results, with the columns of COLUMNS in that order; None where there is no table yet.
-
-    A column that the table does not have yet is null. Raises TableError for a table of something else.
-    """
-    if not exists(spark, target):
-        return None
-    with table_errors(target):
-        frame = handle(spark, target).toDF()
-    present = {f.name: f.dataType for f in frame.schema}
-    for field in _schema():
-        if present.get(field.name, field.dataType) != field.dataType:
-            actual = present[field.name].simpleString()
-            raise TableError(
-                f"{target}: column {field.name!r} is {actual}, in a table of quality results it is "
-                f"{field.dataType.simpleString()}; name another table: `quality: {{results: {{path: ...}}}}`"
-            )
-    if "run_id" not in present:
-        raise TableError(
-            f"{target} is not a table of quality results (it has no column 'run_id'); name another table: "
-            "`quality: {results: {path: ...}}`"
-        )
-    return frame.select(
-        *(col(f.name) if f.name in present else F.lit(None).cast(f.dataType).alias(f.name) for f in _schema())
-    )
-
-
-def _schema() -> T.StructType:
-    schema = T.StructType.fromDDL(", ".join(f"`{name}` {type}" for name, (type, _) in COLUMNS.items()))
-    assert isinstance(schema, T.StructType)
-    return schema
-
-
-def _create(spark: SparkSession, target: DeltaTarget, schema: T.StructType) -> None:
-    builder = DeltaTable.createIfNotExists(spark)
-    builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
-    for field in schema:
-        builder = builder.addColumn(field.name, field.dataType, comment=COLUMNS[field.name][1])
-    for key, value in _TABLE_PROPERTIES.items():
-        builder = builder.property(key, value)
-    builder.execute()
-
-
-def _unusable(target: DeltaTarget, error: Exception) -> TableError:
-    why = ", ".join(sorted(error_names(error))) or type(error).__name__
-    return TableError(
-        f"{target}: the results of the check cannot be written there ({why}); none of them is stored"
-    )
+QUALITY_RESULTS = ResultTable(
+    "quality results", COLUMNS, "run_id", "`quality: {results: {path: ...}}`", "run the check"
+)

@@ -45,12 +45,14 @@ class Records:
 
 @dataclass
 class SendCounts:
-    """Counts of the records given to a producer, tombstones among them, bytes of keys and values, lost records."""
+    """Counts of the records given to a producer, tombstones among them, bytes of keys and values, lost records, and the
+    transactions that were committed."""
 
     records: int = 0
     tombstones: int = 0
     bytes: int = 0
     lost: int = 0
+    transactions: int = 0
 
     def __add__(self, other: SendCounts) -> SendCounts:
         return SendCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -168,7 +169,7 @@ class TransactionalShard:
             self._buffer.flush()
         producer.flush()
         failpoints.hit("shard.sent")
-        self._uncommitted_counts = producer.counts
+        self._uncommitted_counts = replace(producer.counts, transactions=1)
         metadata = self._spec.offset_metadata(upto)
         self._offset_metadata.write(producer.producer, upto.version + 1, metadata)
         producer.producer.commit_transaction(_WAIT)

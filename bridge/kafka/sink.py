@@ -49,7 +49,7 @@ __all__ = [
     "refuse_speculation",
 ]
 
-COUNTS_SCHEMA = "records bigint, tombstones bigint, bytes bigint, lost bigint"
+COUNTS_SCHEMA = "records bigint, tombstones bigint, bytes bigint, lost bigint, transactions bigint"
 _FATAL_ERROR_SECONDS = 5.0
 
 
@@ -64,6 +64,7 @@ class ProduceResult:
     tombstones: int = 0
     bytes: int = 0
     lost: int = 0
+    transactions: int = 0
 
 
 class UnencodedRecords(Protocol):
@@ -96,7 +97,7 @@ def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> ProduceResult:
         if error is None:
             raise
         raise error from None
-    return ProduceResult(*(sum(row[i] for row in rows) for i in range(4)))
+    return ProduceResult(*(sum(of_tasks) for of_tasks in zip(*rows, strict=True)))
 
 
 def refuse_speculation(spark: SparkSession) -> None:

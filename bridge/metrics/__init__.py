@@ -1,5 +1,25 @@
 """The counts of batches and runs, and the metrics that are made of them (docs/metrics.md)."""
 
-from bridge.metrics.reports import BatchReport, Counts, Listener, RunName, Summary, ignore, now_ms
+from bridge.metrics.reports import (
+    BatchReport,
+    Counts,
+    Listener,
+    PartitionRead,
+    RunName,
+    Step,
+    Summary,
+    ignore,
+    now_ms,
+)
 
-__all__ = ["BatchReport", "Counts", "Listener", "RunName", "Summary", "ignore", "now_ms"]
+__all__ = [
+    "BatchReport",
+    "Counts",
+    "Listener",
+    "PartitionRead",
+    "RunName",
+    "Step",
+    "Summary",
+    "ignore",
+    "now_ms",
+]

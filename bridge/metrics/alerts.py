@@ -1,4 +1,5 @@
-"""Posts to a webhook when a run fails, a check fails, records are bad, rows fail the gate or records are lost.
+"""Posts to a webhook when a run fails, a check fails, records are bad, rows fail the gate, records are lost or
+topic and table differ.
 
 A cause of a pipeline is told once in ten minutes, also by processes that start again and again on this machine. An
 alert names causes and counts, no keys and no values. It is sent by a thread; the pipeline does not wait for it.
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bridge.errors import BadRecordError, BridgeError, QualityError
+from bridge.errors import BadRecordError, BridgeError, DifferenceError, QualityError
 from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.secret import Secret
 
@@ -34,8 +35,12 @@ _COUNTED: Mapping[str, tuple[str, str]] = {
     "bad_records": ("bad-records", "records could not be applied"),
     "unexpected_rows": ("gate", "rows fail the gate"),
     "lost": ("lost-records", "records were not acknowledged by the broker"),
+    "failed_expectations": ("check", "expectations failed"),
+    "differing_keys": ("different", "keys differ between topic and table"),
 }
 """Counts of a report, the cause and what is said of them."""
+_OF_VERSIONS = ("check", "verify")
+"""Verbs that look at versions and make no batches."""
 
 
 def check_alert(text: str) -> str:
@@ -59,7 +64,7 @@ class Alerts:
         def heard(report: BatchReport) -> None:
             for name, (cause, text) in _COUNTED.items():
                 if count := getattr(report, name):
-                    self.send(cause, f"batch {report.batch}: {count:,} {text}")
+                    self.send(cause, f"{_place(report)}: {count:,} {text}")
             warning, self._warning = self._warning, None
             listener(report if warning is None else report.warned(warning))
 
@@ -69,7 +74,11 @@ class Alerts:
         """Tell the error that ended the run, unless the user ended it."""
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             return
-        causes: dict[type, str] = {QualityError: "gate", BadRecordError: "bad-records"}
+        causes: dict[type, str] = {
+            QualityError: "gate",
+            BadRecordError: "bad-records",
+            DifferenceError: "different",
+        }
         cause = causes.get(type(error), "failed")
         # These name the key of a row, and a message that is not the bridge's may hold anything.
         tells = isinstance(error, BridgeError) and cause == "failed"
@@ -113,6 +122,10 @@ class Alerts:
                 pass
         except (OSError, ValueError) as error:
             self._warning = f"the alert did not reach {urlsplit(self._url).hostname}: {type(error).__name__}"
+
+
+def _place(report: BatchReport) -> str:
+    return f"version {report.version}" if report.verb in _OF_VERSIONS else f"batch {report.batch}"
 
 
 def body(url: str, run: RunName, cause: str, text: str) -> dict[str, Any]:

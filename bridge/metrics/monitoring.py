@@ -53,10 +53,12 @@ NOWHERE = Monitoring()
 
 
 @contextmanager
-def monitored(monitoring: Monitoring, listener: Listener, run: RunName) -> Iterator[Listener]:
+def monitored(
+    monitoring: Monitoring, listener: Listener, run: RunName, *, owner: str = ""
+) -> Iterator[Listener]:
     """Around a run: yields the listener to give it, which calls `listener` in the end. An error of the run is an event
-    and an alert. Raises DefinitionError where prometheus-client is missing."""
-    with exporting(monitoring.metrics, listener, run) as exported:
+    and an alert. `owner` is the process that runs it. Raises DefinitionError where prometheus-client is missing."""
+    with exporting(monitoring.metrics, listener, run, owner) as exported:
         events = Events(monitoring.events, run) if monitoring.events else None
         alerts = Alerts(monitoring.alert, run) if monitoring.alert else None
         alerting = alerts.listen(exported) if alerts else exported

@@ -7,12 +7,13 @@ from bisect import bisect_left
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from bridge.metrics.reports import BatchReport, Counts, now_ms
+from bridge.metrics.reports import BatchReport, Counts, PartitionRead, now_ms
 
-__all__ = ["FRESHNESS_SECONDS", "SECONDS", "Histogram", "Observed"]
+__all__ = ["FRESHNESS_SECONDS", "SECONDS", "Arrivals", "Histogram", "Observed"]
 
 RATE_SECONDS = 60
 """Flink's MeterView has the same span."""
+_MOST_ENDS = 1000
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 FRESHNESS_SECONDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 
@@ -40,11 +41,35 @@ class Histogram:
         return found
 
 
+@dataclass
+class Arrivals:
+    """Where a partition ended at which time, from which follows how old the oldest record is that is not read."""
+
+    read: PartitionRead | None = None
+    ends: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_MOST_ENDS))
+    """(epoch milliseconds, end), both ascending, from the newest end that is read on."""
+
+    def add(self, read: PartitionRead, at_ms: int) -> None:
+        """Takes what a batch says of the partition."""
+        self.read = read
+        if not self.ends or self.ends[-1][1] < read.end:
+            self.ends.append((at_ms, read.end))
+        while len(self.ends) > 1 and self.ends[0][1] <= read.next:
+            self.ends.popleft()
+
+    def lag_seconds(self, at_ms: int) -> float:
+        """Returns for how long the oldest record that is not read has been seen in the topic; 0 if all are read."""
+        if self.read is None or self.read.next >= self.read.end:
+            return 0.0
+        seen = next((at for at, end in self.ends if end > self.read.next), at_ms)
+        return max(0, at_ms - seen) / 1000
+
+
 class Observed:
     """Takes the reports of one verb of one pipeline, from any thread; read it within `lock`."""
 
-    def __init__(self, pipeline: str, verb: str, topic: str = "") -> None:
-        self.pipeline, self.verb, self.topic = pipeline, verb, topic
+    def __init__(self, pipeline: str, verb: str, topic: str = "", owner: str = "") -> None:
+        self.pipeline, self.verb, self.topic, self.owner = pipeline, verb, topic, owner
         self.lock = threading.Lock()
         self.since_ms = now_ms()
         self.total, self.batches = Counts(), 0
@@ -52,6 +77,10 @@ class Observed:
         self.last_records_ms: int | None = None
         """When the last batch with records was committed."""
         self.seconds, self.freshness = Histogram(SECONDS), Histogram(FRESHNESS_SECONDS)
+        self.steps: dict[str, Histogram] = {}
+        """Seconds by the name of the step."""
+        self.arrivals: dict[tuple[str, int], Arrivals] = {}
+        """Of each partition."""
         self.ways: Counter[tuple[str, str]] = Counter()
         """Batches by reader and engine."""
         self.reasons: Counter[tuple[str, str]] = Counter()
@@ -70,6 +99,11 @@ class Observed:
             self.seconds.add(report.seconds)
             if report.committed_ms is not None and report.oldest_record_ms is not None:
                 self.freshness.add(max(0, report.committed_ms - report.oldest_record_ms) / 1000)
+            for step in report.steps:
+                self.steps.setdefault(step.name, Histogram(SECONDS)).add(step.seconds)
+            for read in report.partitions:
+                at = read.topic, read.partition
+                self.arrivals.setdefault(at, Arrivals()).add(read, at_ms)
             self._take_way(report)
             self._recent.append((at_ms, report))
             self._forget(at_ms)

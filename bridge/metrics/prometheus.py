@@ -66,7 +66,9 @@ def shown(target: str) -> str:
 
 
 @contextmanager
-def exporting(target: str | None, listener: Listener, run: RunName | None = None) -> Iterator[Listener]:
+def exporting(
+    target: str | None, listener: Listener, run: RunName | None = None, owner: str = ""
+) -> Iterator[Listener]:
     """Around a run: yields a listener that shows each report to `target`, then calls `listener`.
 
     The counters of `run` are there from the beginning: a first value that is not 0 is no increase for Prometheus.
@@ -83,7 +85,7 @@ def exporting(target: str | None, listener: Listener, run: RunName | None = None
         shared.users += 1
     try:
         if run is not None:
-            shared.observed(*run)
+            shared.observed(*run, owner)
         yield shared.listen(listener)
     finally:
         with _lock:
@@ -125,10 +127,10 @@ class _Target:
         except (OSError, OverflowError) as error:
             self._warn(error)
 
-    def observed(self, pipeline: str, verb: str, topic: str) -> Observed:
+    def observed(self, pipeline: str, verb: str, topic: str, owner: str = "") -> Observed:
         """Return what is shown of a pipeline's verb, which has batches or begins to be shown now."""
         with self._lock:
-            return self._observed.setdefault((pipeline, verb), Observed(pipeline, verb, topic))
+            return self._observed.setdefault((pipeline, verb), Observed(pipeline, verb, topic, owner))
 
     def listen(self, listener: Listener) -> Listener:
         def heard(report: BatchReport) -> None:

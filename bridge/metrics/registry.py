@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bridge.metrics.observed import Histogram, Observed
+from bridge.metrics.observed import Arrivals, Histogram, Observed
+from bridge.metrics.steps import TRANSACTION, now_at
 
 __all__ = ["LABELS", "METRICS", "Kind", "Metric", "Sample"]
 
@@ -60,6 +61,7 @@ class Metric:
 
 
 _ALL, _IN, _OUT = ("ingest", "publish", "insert"), ("ingest",), ("publish",)
+_TABLE, _RUNS = ("ingest", "insert"), ("ingest", "publish", "run")
 
 
 def _total(name: str) -> Read:
@@ -116,6 +118,44 @@ def _ways(of: Observed, _: int) -> list[Sample]:
 
 def _reasons(of: Observed, _: int) -> list[Sample]:
     return [Sample(n, {"part": part, "reason": reason}) for (part, reason), n in of.reasons.items()]
+
+
+def _partitions(value: Callable[[Arrivals, int], float]) -> Read:
+    def read(of: Observed, at_ms: int) -> list[Sample]:
+        return [
+            Sample(value(arrivals, at_ms), {"partition": f"{topic}-{partition}"})
+            for (topic, partition), arrivals in of.arrivals.items()
+        ]
+
+    return read
+
+
+def _pending(arrivals: Arrivals, _: int) -> float:
+    read = arrivals.read
+    return 0 if read is None else max(0, read.end - read.next)
+
+
+def _steps(of: Observed, _: int) -> list[Sample]:
+    return [Sample(histogram, {"step": name}) for name, histogram in of.steps.items()]
+
+
+def _step_now(of: Observed, _: int) -> list[Sample]:
+    found = now_at(of.pipeline, of.verb)
+    return [] if found is None else [Sample(found[1], {"step": found[0]})]
+
+
+def _transaction(of: Observed, _: int) -> list[Sample]:
+    name, seconds = now_at(of.pipeline, of.verb) or ("", 0.0)
+    return [Sample(seconds if name == TRANSACTION else 0.0)]
+
+
+def _lease(of: Observed, _: int) -> list[Sample]:
+    return [Sample(1, {"owner": of.owner})] if of.owner else []
+
+
+def _expectations(of: Observed, _: int) -> list[Sample]:
+    counts = (of.last.expectations if of.last else None) or {}
+    return [Sample(count, {"result": result}) for result, count in counts.items()]
 
 
 def _last_commit(of: Observed, _: int) -> float | None:
@@ -223,6 +263,97 @@ METRICS: tuple[Metric, ...] = (
         "pending_versions", _G, "versions", _OUT, "Versions not published yet", _of_last("pending_records")
     ),
     Metric("version", _G, "version", _ALL, "The version written, or published up to", _of_last("version")),
+    Metric("files_written", _C, "files", _TABLE, "Data files added by commits", _total("files_written")),
+    Metric("bytes_written", _C, "bytes", _TABLE, "Bytes of these files", _total("bytes_written")),
+    Metric(
+        "files_rewritten",
+        _C,
+        "files",
+        _TABLE,
+        "Data files removed by commits: their rows are in others, or gone",
+        _total("files_rewritten"),
+    ),
+    Metric("bytes_rewritten", _C, "bytes", _TABLE, "Bytes of these files", _total("bytes_rewritten")),
+    Metric(
+        "log_commits",
+        _G,
+        "commits",
+        _IN,
+        "Commits since the table's last checkpoint",
+        _of_last("log_commits"),
+    ),
+    Metric(
+        "transactions",
+        _C,
+        "transactions",
+        _OUT,
+        "Transactions committed, with 'sink.delivery-guarantee' = 'exactly-once'",
+        _total("transactions"),
+    ),
+    Metric(
+        "transaction_age_seconds",
+        _G,
+        "s",
+        _OUT,
+        "How long transactions have been open; 0 if none is",
+        _transaction,
+    ),
+    Metric("step_seconds", _H, "s", _ALL, "Seconds of a batch's steps", _steps, labels=("step",)),
+    Metric(
+        "step_age_seconds",
+        _G,
+        "s",
+        _ALL,
+        "How long the step that runs now has taken",
+        _step_now,
+        labels=("step",),
+    ),
+    Metric(
+        "pending_records_of_partition",
+        _G,
+        "records",
+        _IN,
+        "Offsets behind the end of a partition; of topics with at most 100",
+        _partitions(_pending),
+        labels=("partition",),
+    ),
+    Metric(
+        "lag_seconds_of_partition",
+        _G,
+        "s",
+        _IN,
+        "For how long the oldest record that is not applied has been seen in the partition",
+        _partitions(Arrivals.lag_seconds),
+        labels=("partition",),
+    ),
+    Metric(
+        "lease_info", _G, "", _RUNS, "1; the label names the process that runs it", _lease, labels=("owner",)
+    ),
+    Metric(
+        "expectations",
+        _G,
+        "expectations",
+        ("check",),
+        "Expectations of the last check",
+        _expectations,
+        labels=("result",),
+    ),
+    Metric(
+        "verifications",
+        _C,
+        "comparisons",
+        ("verify",),
+        "Comparisons of topic and table",
+        lambda of, _: [Sample(of.batches)],
+    ),
+    Metric(
+        "differing_keys",
+        _G,
+        "keys",
+        ("verify",),
+        "Keys whose rows differ between topic and table, by the last comparison",
+        _of_last("differing_keys"),
+    ),
     Metric("batch_seconds", _H, "s", _ALL, "Seconds of a batch", lambda of, _: [Sample(of.seconds)]),
     Metric(
         "freshness_seconds",

@@ -6,11 +6,21 @@ Names follow Flink's connector metrics where it has one (numRecordsIn, pendingRe
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
-__all__ = ["BatchReport", "Counts", "Listener", "RunName", "Summary", "ignore", "now_ms"]
+__all__ = [
+    "BatchReport",
+    "Counts",
+    "Listener",
+    "PartitionRead",
+    "RunName",
+    "Step",
+    "Summary",
+    "ignore",
+    "now_ms",
+]
 
 
 class RunName(NamedTuple):
@@ -19,6 +29,26 @@ class RunName(NamedTuple):
     pipeline: str
     verb: str
     topic: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a batch: when it began, in epoch milliseconds, and how long it took."""
+
+    name: str
+    began_ms: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PartitionRead:
+    """The offsets of a partition that a batch contains: from `first` on, below `next`; `end` is where it ends now."""
+
+    topic: str
+    partition: int
+    first: int
+    next: int
+    end: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +73,18 @@ class Counts:
     """Rows that fail the gate: quarantined, or with `gate: warn` applied anyway. With `warn` a row counts once for each
     expectation that it fails."""
     keys_in_two_partitions: int = 0
+    files_written: int = 0
+    """Data files that a commit added; one whose rows are only marked as deleted is not new."""
+    bytes_written: int = 0
+    files_rewritten: int = 0
+    """Data files that a commit removed, as their rows are in other files now, or nowhere."""
+    bytes_rewritten: int = 0
+    transactions: int = 0
+    """Transactions in which records were sent (publish)."""
+    failed_expectations: int = 0
+    """Expectations of a suite that were not met (check)."""
+    differing_keys: int = 0
+    """Keys whose rows differ between topic and table (verify)."""
 
     def sums(self, other: Counts) -> dict[str, Any]:
         """Returns each count of both together, by its name."""
@@ -55,7 +97,7 @@ class BatchReport(Counts):
 
     pipeline: str
     verb: str
-    """`ingest`, `publish`, or `insert` for a result of a script."""
+    """`ingest`, `publish`, `check`, `verify`, or `insert` for a result of a script."""
     batch: int
     topic: str = ""
     """The topic or topics that are read or written; empty for a result of a script."""
@@ -84,6 +126,14 @@ class BatchReport(Counts):
     send_seconds: float | None = None
     """How long it took to send the records (publish)."""
     seconds: float = 0.0
+    log_commits: int | None = None
+    """Commits of the table since its last checkpoint (ingest); None when unknown."""
+    expectations: Mapping[str, int] | None = None
+    """How many expectations of the suite were met, failed, or could not be evaluated (check)."""
+    steps: tuple[Step, ...] = ()
+    partitions: tuple[PartitionRead, ...] = ()
+    """What the batch contains of each partition (ingest), in order of topic and partition; empty where they are more
+    than a hundred."""
 
     def warned(self, text: str) -> BatchReport:
         """Returns the report with one more warning."""

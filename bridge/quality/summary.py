@@ -75,6 +75,10 @@ def first_failed(verdict: Verdict) -> Outcome | None:
     return None if first.success else first
 
 
+STATES = ("met", "failed", "warned", "unknown")
+"""What `state_of` returns."""
+
+
 def state_of(outcome: Outcome) -> str:
     """Returns `met`, `unknown` (not evaluated), `failed` (critical) or `warned` (failed with a lower severity)."""
     if outcome.success:

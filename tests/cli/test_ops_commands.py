@@ -43,7 +43,7 @@ def test_status_verify_and_resync(
     world.send([upsert(1, "a")])
     assert main(["ingest", file, "--quiet"]) == 0
     capsys.readouterr()
-    assert main(["verify", file]) == 4
+    assert main(["verify", file, "--ledger", f"{lake}/ledger"]) == 4
     out, err = capsys.readouterr()
     assert "1 keys missing in the table" in err and '{"id":2}' in err
     assert "missing in table; topic: " in out and " at offset " in out and '"name"' not in out
@@ -53,7 +53,9 @@ def test_status_verify_and_resync(
     assert main(["resync", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["direction"], found["inserted"], found["unchanged"]) == ("ingest", 1, 1)
-    assert main(["verify", file, "--quiet"]) == 0
+    assert main(["verify", file, "--quiet", "--ledger", f"{lake}/ledger"]) == 0
+    ledger = spark.read.format("delta").load(f"{lake}/ledger").orderBy("started")
+    assert [row.result for row in ledger.collect()] == ["different", "equal"]
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from bridge.metrics import BatchReport, ignore, now_ms
+from bridge.metrics import BatchReport, PartitionRead, RunName, Step, ignore, now_ms
 from bridge.metrics.documents import DASHBOARD, PAGE, dashboard, rows
 from bridge.metrics.prometheus import exporting
 from bridge.metrics.registry import METRICS, Kind
+from bridge.metrics.steps import step, watched
 from tests.metrics.test_prometheus import free_address
 
 RULES, RULES_TEST = Path("conf/observability/rules.yaml"), Path("tests/metrics/alerts_test.yaml")
@@ -72,10 +73,11 @@ def test_prometheus_has_data_for_each_panel(tmp_path: Path) -> None:
          f"--web.listen-address={own}", "--log.level=error"],
     )  # fmt: skip
     try:
-        with exporting(address, ignore) as listen:
+        name = RunName("orders", "ingest", "t")
+        with exporting(address, ignore, name, "host/7") as listen, watched(name, 0), step("merge", "merging"):
             missing, deadline = ["all"], time.monotonic() + 30
             while missing and time.monotonic() < deadline:
-                for verb in ("ingest", "publish", "insert"):
+                for verb in ("ingest", "publish", "insert", "check", "verify"):
                     listen(_report(verb))
                 time.sleep(0.2)
                 missing = [
@@ -96,7 +98,8 @@ def _report(verb: str) -> BatchReport:
         "orders", verb, 4, topic="t", version=4, pending_records=3, oldest_record_ms=now - 900,
         newest_record_ms=now - 500, read_ms=now - 300, committed_ms=now, event_time_lag_seconds=1.0,
         watermark_ms=now - 5000, engine="spark (the table is partitioned)", reader="consumer", send_seconds=0.1,
-        seconds=0.4,
+        seconds=0.4, steps=(Step("read", now, 0.1),), partitions=(PartitionRead("t", 0, 1, 5, 9),), log_commits=3,
+        expectations={"met": 3},
     )  # fmt: skip
     return replace(report, records_in=7, bytes_in=70, records_out=5, bytes_out=50, inserted=1)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bridge.metrics.observed import Histogram, Observed
-from bridge.metrics.reports import BatchReport
+from bridge.metrics.observed import Arrivals, Histogram, Observed
+from bridge.metrics.reports import BatchReport, PartitionRead
 
 
 def test_rates_are_those_of_the_last_minute() -> None:
@@ -52,3 +52,15 @@ def test_freshness_is_that_of_the_oldest_record() -> None:
     assert observed.freshness.sum == 8.0
     observed.add(BatchReport("orders", "ingest", 1, committed_ms=9000))
     assert sum(observed.freshness.counts) == 1
+
+
+def test_the_lag_of_a_partition_is_the_age_of_its_first_record_that_is_not_read() -> None:
+    arrivals = Arrivals()
+    for at_ms, next_offset, end in ((1000, 5, 5), (2000, 5, 8), (3000, 5, 12), (4000, 8, 12)):
+        arrivals.add(PartitionRead("t", 0, 0, next_offset, end), at_ms)
+    assert arrivals.lag_seconds(10_000) == 7.0  # offset 8 came with the end that was seen at 3000
+    arrivals.add(PartitionRead("t", 0, 8, 12, 12), 11_000)
+    assert arrivals.lag_seconds(60_000) == 0.0
+    arrivals.add(PartitionRead("t", 0, 12, 12, 13), 61_000)
+    assert arrivals.lag_seconds(61_500) == 0.5
+    assert Arrivals().lag_seconds(5) == 0.0

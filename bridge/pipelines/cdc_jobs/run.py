@@ -42,7 +42,7 @@ def run_job(
     """
     with (
         acquire_lease_in(spark, job.folder, "job", name=job.name, verb="run", option="bridge.state") as lease,
-        monitored(job.monitoring, listener, RunName(job.name, "run")) as listen,
+        monitored(job.monitoring, listener, RunName(job.name, "run"), owner=lease.owner) as listen,
     ):
         return _Run(spark, job, lease, listen, stop or threading.Event()).run(every_seconds, rebuild)
 

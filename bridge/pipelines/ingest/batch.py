@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge import failpoints, watchdog
+from bridge import failpoints
 from bridge.columns import retracts
 from bridge.compact import TWO_PARTITIONS
 from bridge.definition import Definition, Topic
@@ -23,6 +23,7 @@ from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.read_counts import ReadCounts
+from bridge.metrics.steps import step
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
@@ -108,13 +109,13 @@ def apply_batch(
     with ExitStack() as stack:
         persist = changelog_decode.persist_within(stack)
         records = read(polled, definition.topic, start or Offsets(), progress.offsets, bound)
-        with watchdog.step(f"reading and decoding batch {progress.batch}"):
+        with step("decode", f"reading and decoding batch {progress.batch}"):
             decoded = decode(records, definition, table, persist, fast=fast)
         judge_records(decoded, definition)
-        with watchdog.step(f"compacting batch {progress.batch}"):
+        with step("compact", f"compacting batch {progress.batch}"):
             compacted = compact(decoded, definition, persist)
         unexpected, warnings = judge_rows(compacted, definition)
-        with watchdog.step(f"merging batch {progress.batch}"):
+        with step("merge", f"merging batch {progress.batch}"):
             merged, engine = merge(decoded, compacted, definition, table, engines, progress)
         applied = report(decoded, compacted, merged, engine, unexpected, warnings)
         return replace(applied, reader=f"spark ({reader})" if reader else "spark")

@@ -7,10 +7,12 @@ import uuid
 from dataclasses import replace
 
 from bridge.definition import Definition, Topic
+from bridge.delta.commit_files import commits_since_checkpoint, read_file_changes
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import Table
 from bridge.kafka.admin import TopicState
-from bridge.metrics import BatchReport, Listener, Summary, now_ms
+from bridge.metrics import BatchReport, Listener, PartitionRead, Summary, now_ms
+from bridge.metrics.steps import taken
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.runtime.monitoring import BatchHealth, IngestMonitor
@@ -20,6 +22,10 @@ __all__ = ["Bookkeeping"]
 _FULL_DECODES_IN_A_ROW = 2
 """After so many consecutive batches that needed the full decode, all later ones skip the fast path. Two, since a new
 schema costs a format one full decode only."""
+
+_LOG_SECONDS = 60.0
+_MOST_PARTITIONS = 100
+"""Of topics with more a report names no partitions: it would be longer than what it is about."""
 
 
 class Bookkeeping:
@@ -42,12 +48,14 @@ class Bookkeeping:
         batch: int,
         state: TopicState,
     ) -> None:
-        self._definition, self._listener = definition, listener
+        self._definition, self._table, self._listener = definition, table, listener
         self.progress = IngestProgress(definition.name, uuid.uuid4().hex[:12], batch, offsets)
         self.monitor = IngestMonitor(definition, topic, table)
         self.start_query(state)
         self.summary = Summary(definition.name, "ingest")
         self._full_decodes = 0
+        self._look_at_log = 0.0
+        self._checkpoint: int | None = None
 
     def start_query(self, state: TopicState) -> None:
         """Take over the partitions that the topics have now.
@@ -85,11 +93,13 @@ class Bookkeeping:
 
         `newest_end` is the end of the topic now, `started` the time.monotonic() at which the batch began.
         """
+        before = self.progress.offsets
         self._advance(replace(progress, after=applied.merged.version), applied)
         health = self.monitor.after_batch(
             progress.offsets, newest_end, applied.newest_event_ms, applied.warnings
         )
-        self._report(applied, health, progress.offsets.lag(newest_end), time.monotonic() - started)
+        pending = progress.offsets.lag(newest_end)
+        self._report(applied, health, pending, _partitions(before, progress.offsets, newest_end), started)
 
     def _advance(self, progress: IngestProgress, applied: AppliedBatch) -> None:
         self.progress = progress
@@ -97,7 +107,15 @@ class Bookkeeping:
             self._full_decodes = self._full_decodes + 1 if applied.needed_full_decode else 0
             self.fast = self._full_decodes < _FULL_DECODES_IN_A_ROW
 
-    def _report(self, applied: AppliedBatch, health: BatchHealth, pending: int, seconds: float) -> None:
+    def _report(
+        self,
+        applied: AppliedBatch,
+        health: BatchHealth,
+        pending: int,
+        partitions: tuple[PartitionRead, ...],
+        started: float,
+    ) -> None:
+        files = applied.merged.files or read_file_changes(self._table, applied.merged.version)
         report = BatchReport(
             pipeline=self._definition.name,
             verb="ingest",
@@ -113,7 +131,12 @@ class Bookkeeping:
             bad_records=applied.bad,
             unexpected_rows=applied.unexpected,
             keys_in_two_partitions=applied.two_partitions,
+            files_written=files.written,
+            bytes_written=files.bytes_written,
+            files_rewritten=files.rewritten,
+            bytes_rewritten=files.bytes_rewritten,
             pending_records=pending,
+            log_commits=self._log_commits(applied.merged.version),
             oldest_record_ms=applied.read.oldest_ms,
             newest_record_ms=applied.read.newest_ms,
             read_ms=applied.read.at_ms,
@@ -123,7 +146,28 @@ class Bookkeeping:
             engine=applied.engine or None,
             reader=applied.reader or None,
             warning=health.warning,
-            seconds=seconds,
+            seconds=time.monotonic() - started,
+            steps=taken(),
+            partitions=partitions,
         )
         self.summary = self.summary.plus(report)
         self._listener(report)
+
+    def _log_commits(self, version: int) -> int | None:
+        """The commits since the last checkpoint, which is looked up once in a while."""
+        if time.monotonic() >= self._look_at_log:
+            self._look_at_log = time.monotonic() + _LOG_SECONDS
+            commits = commits_since_checkpoint(self._table, version)
+            self._checkpoint = None if commits is None else version - commits
+        return None if self._checkpoint is None else version - self._checkpoint
+
+
+def _partitions(before: Offsets, after: Offsets, end: Offsets) -> tuple[PartitionRead, ...]:
+    """What a batch has read of each partition, and where it ends; nothing where they are many."""
+    if len(end) > _MOST_PARTITIONS:
+        return ()
+    return tuple(
+        PartitionRead(topic, partition, before.get(topic, partition) or 0, offset, ends or 0)
+        for (topic, partition), ends in end.by_partition.items()
+        for offset in (after.get(topic, partition) or 0,)
+    )

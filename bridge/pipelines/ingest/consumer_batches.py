@@ -16,6 +16,7 @@ from bridge.kafka import admin, source
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.metrics.steps import step
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.append_reader import AppendReader, apply_appended
 from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
@@ -140,7 +141,7 @@ class ConsumerBatches(Generic[_Batch]):
     def _applied(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
         run = self._run
         try:
-            with watchdog.step(f"reading batch {progress.batch}"):
+            with step("read", f"reading batch {progress.batch}"):
                 batch = self._reader.read(start, progress.offsets)
         except GapError:
             raise gap_error(run.definition, run.books.progress) from None
@@ -148,7 +149,7 @@ class ConsumerBatches(Generic[_Batch]):
             applied: AppliedBatch | NotRead = batch
         else:
             self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
-            with watchdog.step(f"merging batch {progress.batch}"):
+            with step("merge", f"merging batch {progress.batch}"):
                 applied = self._apply_batch(batch, progress)
             if isinstance(applied, NotRead):
                 self._reader.discard()  # what makes this batch useless makes the next one useless

@@ -13,13 +13,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge import watchdog
 from bridge.definition import Definition, Reader
 from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.errors import DefinitionError
 from bridge.metrics import Listener, RunName, Summary, ignore
 from bridge.metrics.monitoring import monitored
+from bridge.metrics.steps import watched
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
 from bridge.pipelines.ingest.consumer_support import unsupported
 from bridge.pipelines.ingest.run_state import RunState
@@ -55,12 +55,11 @@ def ingest(
     if definition.reader is not Reader.SPARK and unsupported(definition, definition.topic) is None:
         warm_up(spark)
     check_executors(spark, definition, sends=False)
+    name = RunName(definition.name, "ingest", definition.topic.title)
     with (
-        watchdog.watch(f"ingest {definition.name}", definition.run.step_timeout_seconds),
+        watched(name, definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "ingest") as lease,
-        monitored(
-            definition.run.monitoring, listener, RunName(definition.name, "ingest", definition.topic.title)
-        ) as listen,
+        monitored(definition.run.monitoring, listener, name, owner=lease.owner) as listen,
     ):
         return _Run(RunState(spark, definition, listen, stop or threading.Event(), lease)).run()
 

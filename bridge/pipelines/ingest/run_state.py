@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from bridge import watchdog
 from bridge.config import settings_without_effect
 from bridge.definition import Definition
 from bridge.delta.delta_errors import BrokenConstraint
@@ -20,7 +19,8 @@ from bridge.delta.rows_taken_back import RowsTakenBack, following, overwrites
 from bridge.kafka import admin, source
 from bridge.kafka.group_offsets import starts_at_latest
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.metrics import Listener, now_ms
+from bridge.metrics import Listener, RunName, now_ms
+from bridge.metrics.steps import step
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.ingest.batch import apply_batch
@@ -64,6 +64,7 @@ class RunState:
         lease: Lease,
     ) -> None:
         self.spark, self.definition, self.stop, self.lease = spark, definition, stop, lease
+        self.name = RunName(definition.name, "ingest", definition.topic.title)
         self.batch_lock = threading.Lock()
         self.topic = admin.resolve(definition.topic)
         state = admin.describe(self.topic)
@@ -143,7 +144,7 @@ class RunState:
                 self._look()
         if self.schedule.due():
             longest = self.schedule.every_seconds
-            with self.batch_lock, watchdog.step("maintaining the table", at_least=longest):
+            with self.batch_lock, step("maintain", "maintaining the table", at_least=longest):
                 self.monitor.notices.add(self.schedule.run())
         if self._progress_is_old():
             with self.batch_lock:

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge import watchdog
 from bridge.kafka import admin, source
+from bridge.metrics.steps import watched
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.run_state import RunState
@@ -116,7 +117,7 @@ class StreamBatches:
                 if self._ended or run.stop.is_set() or run.is_finished():
                     raise _StopRequested
                 run.lease.check()
-                with watchdog.watch(f"ingest {run.definition.name}", run.definition.run.step_timeout_seconds):
+                with watched(run.name, run.definition.run.step_timeout_seconds):
                     self._process(records, batch_id)
             except BaseException as failure:
                 self._failure = failure

@@ -16,12 +16,13 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from bridge import failpoints
-from bridge.definition import Definition
+from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, RunName, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
+from bridge.metrics.steps import TRANSACTION, step, taken, watched
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
@@ -43,7 +44,7 @@ from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishProgress
-from bridge.watchdog import step, waiting, watch
+from bridge.watchdog import waiting
 
 __all__ = ["publish"]
 
@@ -80,12 +81,11 @@ def publish(
     before anything is sent; ConcurrentRunError when another run takes over or records its progress meanwhile.
     """
     check_executors(spark, definition, sends=True)
+    name = RunName(definition.name, "publish", definition.topic.title)
     with (
-        watch(f"publish {definition.name}", definition.run.step_timeout_seconds),
+        watched(name, definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "publish") as lease,
-        monitored(
-            definition.run.monitoring, listener, RunName(definition.name, "publish", definition.topic.title)
-        ) as listen,
+        monitored(definition.run.monitoring, listener, name, owner=lease.owner) as listen,
     ):
         limits = file_shard_limits or FileShardLimits.from_environment()
         return _Run(spark, definition, listen, stop or threading.Event(), lease, limits).run()
@@ -110,6 +110,8 @@ class _Run:
     ) -> None:
         self.spark, self.definition, self.listener, self.stop = spark, definition, listener, stop
         self.lease, self.file_shard_limits = lease, file_shard_limits
+        guarantee = definition.topic.sink.delivery_guarantee
+        self.sends = TRANSACTION if guarantee is DeliveryGuarantee.EXACTLY_ONCE else "send"
         self.summary, self.notices = Summary(definition.name, "publish"), Notices()
         self.endpoints = Endpoints(spark, definition)
         self.registration = ConsumerRegistration(definition, self.endpoints.table)
@@ -187,7 +189,7 @@ class _Run:
         topic, table = self.endpoints.topic, self.endpoints.table
         first, last = planned.recorded.first, planned.recorded.last
         with (
-            step(sending := f"sending versions {first} to {last}"),
+            step(self.sends, sending := f"sending versions {first} to {last}"),
             explain_errors(self.spark, self.definition, sending, sends=True),
             feed_errors(table, first, last),
             ExitStack() as stack,
@@ -202,7 +204,10 @@ class _Run:
             sent = produce_range(send, planned.recorded, self.lease, topic, table)
             send_seconds = time.monotonic() - sending_since
         failpoints.hit("publish.sent")
-        with step("recording progress"), explain_errors(self.spark, self.definition, "recording progress"):
+        with (
+            step("record", "recording progress"),
+            explain_errors(self.spark, self.definition, "recording progress"),
+        ):
             progress = self.progress.closed(lost=sent.lost)
             ends = self.progress.ends
             repair = self.foreign_writes.repair(topic, table, progress, before=ends, sent=sent.records)
@@ -221,12 +226,14 @@ class _Run:
                 tombstones=sent.tombstones + repair.tombstones,
                 bytes_out=sent.bytes,
                 lost=sent.lost,
+                transactions=sent.transactions,
                 unexpected_rows=row_gate.unexpected_rows(gate_counts),
                 pending_records=self.latest - last,
                 committed_ms=now_ms(),
                 warning=self.notices.new(),
                 send_seconds=send_seconds,
                 seconds=time.monotonic() - started,
+                steps=taken(),
             )
         )
 
@@ -244,7 +251,7 @@ class _Run:
             return
         topic, table, ends = self.endpoints.topic, self.endpoints.table, self.progress.ends
         comparing = "comparing the topic with the table"
-        with step(comparing), explain_errors(self.spark, self.definition, comparing):
+        with step("compare", comparing), explain_errors(self.spark, self.definition, comparing):
             repair = self.foreign_writes.repair(topic, table, self.progress, before=ends, sent=0)
             if repair.progress != self.progress:
                 self.progress = self.delivery.record(repair.progress)

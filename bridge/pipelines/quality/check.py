@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -16,8 +17,8 @@ from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
-from bridge.metrics import RunName
-from bridge.metrics.alerts import Alerts
+from bridge.metrics import BatchReport, RunName, ignore, now_ms
+from bridge.metrics.monitoring import monitored
 from bridge.offsets import Offsets
 from bridge.pipelines.quality.changed_rows import changed_rows, select_expectations, split_by_scope
 from bridge.pipelines.quality.facts import facts_of
@@ -31,6 +32,7 @@ from bridge.quality.report import html
 from bridge.quality.run import Subject, Verdict, run
 from bridge.quality.scan_cost import metered
 from bridge.quality.suite import Suite
+from bridge.quality.summary import STATES, state_of
 from bridge.version import own_version
 
 __all__ = ["Checked", "check"]
@@ -54,7 +56,12 @@ class Checked:
 
 
 def check(
-    spark: SparkSession, definition: Definition, *, since: int | None = None, trigger: str = "check"
+    spark: SparkSession,
+    definition: Definition,
+    *,
+    since: int | None = None,
+    trigger: str = "check",
+    metrics: str | None = None,
 ) -> Checked:
     """Run the pipeline's suite on the newest version of its table, write the HTML report and store the results.
 
@@ -63,8 +70,18 @@ def check(
     on it all the same, and the report says so. The caller decides what a failure means (`on-failure`).
 
     Raises DefinitionError without a `quality` section, TableError when the results cannot be stored: the report is
-    written then, and the message contains the result.
+    written then, and the message contains the result. `metrics` is where the metrics of the check are shown: not at
+    `run.metrics`, which a run of the pipeline may use meanwhile.
     """
+    monitoring = replace(definition.run.monitoring, metrics=metrics)
+    name = RunName(definition.name, "check", definition.topic.title)
+    with monitored(monitoring, ignore, name) as listen:
+        checked = _check(spark, definition, since, trigger)
+        listen(_report(name, checked))
+    return checked
+
+
+def _check(spark: SparkSession, definition: Definition, since: int | None, trigger: str) -> Checked:
     quality = definition.quality
     if quality is None:
         raise DefinitionError(
@@ -106,18 +123,22 @@ def check(
     except TableError as error:
         outcome = f"{len(verdict.failed)} of {len(verdict.expectations)} expectations failed"
         raise TableError(f"{error}. The check itself is done: {outcome}; see {file}") from error
-    _alert(definition, verdict, version)
     return Checked(verdict, version, file, expectations, history, now)
 
 
-def _alert(definition: Definition, verdict: Verdict, version: int) -> None:
-    url = definition.run.monitoring.alert
-    if url is None or verdict.success:
-        return
-    alerts = Alerts(url, RunName(definition.name, "check", definition.topic.title))
-    failed, all_of_them = len(verdict.failed), len(verdict.expectations)
-    alerts.send("check", f"{failed} of {all_of_them} expectations failed at version {version}")
-    alerts.close()
+def _report(name: RunName, checked: Checked) -> BatchReport:
+    states = Counter(map(state_of, checked.verdict.expectations))
+    return BatchReport(
+        pipeline=name.pipeline,
+        verb=name.verb,
+        batch=0,
+        topic=name.topic,
+        version=checked.version,
+        failed_expectations=len(checked.verdict.failed),
+        expectations={state: states[state] for state in STATES},
+        committed_ms=now_ms(),
+        seconds=checked.verdict.seconds,
+    )
 
 
 def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:

@@ -11,9 +11,9 @@ from pyspark.sql import Column, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bridge.definition import Definition, DeltaTarget
-from bridge.delta import quality_results
 from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.delta_errors import table_errors
+from bridge.delta.quality_results import QUALITY_RESULTS
 from bridge.quality.gate_rules import RuleCount
 from bridge.quality.history import ExpectationTrend, History, PastRun
 from bridge.quality.verdict import Verdict
@@ -71,7 +71,7 @@ def store_results(spark: SparkSession, target: DeltaTarget, verdict: Verdict, no
         }
         for number, o in enumerate(verdict.expectations, 1)
     ]
-    quality_results.append(spark, target, rows)
+    QUALITY_RESULTS.append(spark, target, rows)
 
 
 def store_gate_results(
@@ -111,12 +111,12 @@ def store_gate_results(
         }
         for number, c in enumerate(counts, 1)
     ]
-    quality_results.append(spark, definition.quality.results, rows)
+    QUALITY_RESULTS.append(spark, definition.quality.results, rows)
 
 
 def earlier_results(spark: SparkSession, target: DeltaTarget, pipeline: str, suite: str) -> History:
     """Read the results of the newest runs of the suite on the whole table, in two queries; at most thirty runs."""
-    frame = quality_results.stored_results(spark, target)
+    frame = QUALITY_RESULTS.stored(spark, target)
     if frame is None:
         return History()
     whole = frame.where(

@@ -176,6 +176,11 @@ class Lease:
         return True
 
     @property
+    def owner(self) -> str:
+        """The process that has the lease, as host/id."""
+        return f"{self._owner.host}/{self._owner.pid}"
+
+    @property
     def lost(self) -> bool:
         """Whether `check` would raise."""
         return self._successor is not None

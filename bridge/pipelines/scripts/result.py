@@ -19,6 +19,7 @@ from bridge.delta.append import append_batch
 from bridge.delta.appended_files import has_no_files
 from bridge.delta.changes_in_driver import collect_changes
 from bridge.delta.column_owners import open_shared_table
+from bridge.delta.commit_files import read_file_changes
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import IngestProgress, read_progress
@@ -129,6 +130,7 @@ class Result:
             finally:
                 for frame in refresh.persisted:
                     frame.unpersist()
+        files = merged.files or read_file_changes(self.table, merged.version)
         return BatchReport(
             pipeline=self.name,
             verb="insert",
@@ -138,6 +140,11 @@ class Result:
             updated=merged.updated,
             deleted=merged.deleted,
             bad_records=bad,
+            files_written=files.written,
+            bytes_written=files.bytes_written,
+            files_rewritten=files.rewritten,
+            bytes_rewritten=files.bytes_rewritten,
+            committed_ms=now_ms(),
             engine=method.value,
             watermark_ms=closing.progress.watermark_ms if closing else None,
             warning=closing.warning if closing else None,

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -23,6 +23,7 @@ from bridge.errors import BadRecordError, TableError
 from bridge.kafka.topic_creation import prepare_topics
 from bridge.metrics import BatchReport, Listener, RunName, Summary, ignore
 from bridge.metrics.monitoring import monitored
+from bridge.metrics.steps import step, taken, watched
 from bridge.pipelines.changes.bad_records import WAY_OUT
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -89,13 +90,13 @@ def run_script(
     the next step when another has taken over; what `ingest` and `publish` raise; DefinitionError for a query that has
     changed since the last run; TableError and GapError of its tables.
     """
-    state = ScriptState(script)
+    state, name = ScriptState(script), RunName(script.name, "run")
     with (
-        watchdog.watch(f"run {script.name}", script.step_timeout_seconds),
+        watched(name, script.step_timeout_seconds),
         acquire_lease_in(
             spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
         ) as lease,
-        monitored(script.monitoring, listener, RunName(script.name, "run")) as listen,
+        monitored(script.monitoring, listener, name, owner=lease.owner) as listen,
     ):
         state = with_kept_positions(spark, state)
         return _Run(spark, state, lease, rebuild, listen, out, stop or threading.Event()).run(every_seconds)
@@ -220,7 +221,7 @@ class _Run:
         """Refresh the result of an INSERT and send its changes, also those of a run that was killed in between."""
         result = self._result(plan)
         sources = open_sources(self._spark, self._state, plan, self._opened, self._ended)
-        with watchdog.step(f"computing and committing INSERT {plan.name}"):
+        with step("insert", f"computing and committing INSERT {plan.name}"):
             try:
                 report = result.refresh(sources, rebuild=self._rebuild)
             except RowsTakenBack:
@@ -229,6 +230,7 @@ class _Run:
                 result = self._result(plan)
                 report = result.refresh(sources, rebuild=self._rebuild)
         if report is not None:
+            report = replace(report, steps=taken())
             self._report(report)
             self._print(result, report)
         self._send(plan, is_changed=report is not None)

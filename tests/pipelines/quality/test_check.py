@@ -11,7 +11,8 @@ from pyspark.sql import Row, SparkSession
 
 from bridge import config
 from bridge.definition import Definition, DeltaTarget
-from bridge.delta import quality_results
+from bridge.delta.quality_results import QUALITY_RESULTS
+from bridge.delta.result_table import ResultTable
 from bridge.errors import DefinitionError, TableError
 from bridge.metrics.monitoring import Monitoring
 from bridge.pipelines.quality.check import check
@@ -69,7 +70,7 @@ def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: De
         alerted = replace(definition, run=replace(definition.run, monitoring=Monitoring.of(None, None, url)))
         checked = check(spark, alerted)
     assert [o.success for o in checked.verdict.expectations] == [False, False]
-    assert '"cause": "check"' in told[0] and "2 of 2 expectations failed at version 1" in told[0]
+    assert '"cause": "check"' in told[0] and "version 1: 2 expectations failed" in told[0]
     duplicated, negative = checked.verdict.expectations
     assert list(duplicated.example_keys) == [{"id": 1, "part": "a"}]
     assert list(negative.example_keys) == [{"id": 2, "part": None}]
@@ -78,7 +79,7 @@ def test_failures_name_keys_and_nothing_else(spark: SparkSession, definition: De
 
 def rows_of(spark: SparkSession, definition: Definition) -> list[Row]:
     assert definition.quality
-    frame = quality_results.stored_results(spark, definition.quality.results)
+    frame = QUALITY_RESULTS.stored(spark, definition.quality.results)
     assert frame is not None
     return frame.orderBy("started", "number").collect()
 
@@ -128,7 +129,7 @@ def test_results_that_cannot_be_kept_are_loud_and_the_report_is_there(
         raise TableError("no space")
 
     write(spark, definition, (1, "a", 5))
-    monkeypatch.setattr(quality_results, "append", full)
+    monkeypatch.setattr(ResultTable, "append", full)
     with pytest.raises(
         TableError, match=r"no space\. The check itself is done: 0 of 2 .* failed; see .*html"
     ):

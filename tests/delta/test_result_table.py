@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
-from bridge.delta import quality_results
+from bridge.delta.quality_results import COLUMNS, QUALITY_RESULTS
 from bridge.errors import TableError
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
@@ -23,11 +23,11 @@ def target(lake: Path) -> DeltaTarget:
 
 
 def test_a_run_is_one_commit_and_one_file(spark: SparkSession, target: DeltaTarget) -> None:
-    assert quality_results.stored_results(spark, target) is None
-    quality_results.append(spark, target, [ROW, {**ROW, "number": 2}])
-    quality_results.append(spark, target, [{**ROW, "run_id": "r2"}])
-    frame = quality_results.stored_results(spark, target)
-    assert frame is not None and frame.columns == list(quality_results.COLUMNS)
+    assert QUALITY_RESULTS.stored(spark, target) is None
+    QUALITY_RESULTS.append(spark, target, [ROW, {**ROW, "number": 2}])
+    QUALITY_RESULTS.append(spark, target, [{**ROW, "run_id": "r2"}])
+    frame = QUALITY_RESULTS.stored(spark, target)
+    assert frame is not None and frame.columns == list(COLUMNS)
     stored = [(r["run_id"], r["number"], r["started"].astimezone(timezone.utc)) for r in frame.collect()]
     assert sorted(stored, key=str) == [("r1", 2, STARTED), ("r1", None, STARTED), ("r2", None, STARTED)]
     history = spark.sql(f"DESCRIBE HISTORY delta.`{target.path}`").orderBy("version").collect()
@@ -43,11 +43,11 @@ def test_a_table_of_an_older_bridge_grows_and_is_read_before_it_has(
 ) -> None:
     old = spark.createDataFrame([("r0", "orders")], "run_id string, pipeline string")
     old.write.format("delta").save(str(target.path))
-    frame = quality_results.stored_results(spark, target)
+    frame = QUALITY_RESULTS.stored(spark, target)
     assert frame is not None
     assert [(r["run_id"], r["lag"], r["columns"]) for r in frame.collect()] == [("r0", None, None)]
-    quality_results.append(spark, target, [ROW])
-    assert set(quality_results.COLUMNS) == set(spark.read.format("delta").load(str(target.path)).columns)
+    QUALITY_RESULTS.append(spark, target, [ROW])
+    assert set(COLUMNS) == set(spark.read.format("delta").load(str(target.path)).columns)
 
 
 @pytest.mark.parametrize(
@@ -60,38 +60,38 @@ def test_a_table_of_an_older_bridge_grows_and_is_read_before_it_has(
 def test_another_table_is_refused(spark: SparkSession, target: DeltaTarget, columns: str, words: str) -> None:
     spark.createDataFrame([], columns).write.format("delta").save(str(target.path))
     with pytest.raises(TableError, match=words):
-        quality_results.stored_results(spark, target)
+        QUALITY_RESULTS.stored(spark, target)
 
 
 def test_a_table_of_the_catalog_and_of_a_newer_bridge(
     spark: SparkSession, unique: Callable[[str], str]
 ) -> None:
     target = DeltaTarget(table=unique("results").replace("-", "_"))
-    quality_results.append(spark, target, [ROW])
+    QUALITY_RESULTS.append(spark, target, [ROW])
     comments = {f.name: f.metadata.get("comment") for f in spark.table(str(target.table)).schema}
-    assert comments == {name: meaning for name, (_, meaning) in quality_results.COLUMNS.items()}
+    assert comments == {name: meaning for name, (_, meaning) in COLUMNS.items()}
     spark.sql(f"ALTER TABLE {target.table} ADD COLUMN (mood string)")
-    quality_results.append(spark, target, [ROW])
+    QUALITY_RESULTS.append(spark, target, [ROW])
     assert "mood" in spark.table(str(target.table)).columns
-    frame = quality_results.stored_results(spark, target)
+    frame = QUALITY_RESULTS.stored(spark, target)
     assert frame is not None and frame.count() == 2 and "mood" not in frame.columns
     spark.sql(f"DROP TABLE {target.table}")
 
 
 def test_a_place_that_takes_nothing_is_loud(spark: SparkSession, target: DeltaTarget) -> None:
-    quality_results.append(spark, target, [ROW])
+    QUALITY_RESULTS.append(spark, target, [ROW])
     spark.sql(f"ALTER TABLE delta.`{target.path}` ADD CONSTRAINT long CHECK (seconds IS NULL OR seconds > 1)")
     with pytest.raises(TableError, match="breaks the constraint long; nothing"):
-        quality_results.append(spark, target, [{**ROW, "seconds": 0.5}])
+        QUALITY_RESULTS.append(spark, target, [{**ROW, "seconds": 0.5}])
 
 
 def test_a_place_that_cannot_be_is_loud(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(TableError, match="the results of the check cannot be written there"):
-        quality_results.append(spark, DeltaTarget(path=str(tmp_path / "file" / "orders_quality")), [ROW])
+    with pytest.raises(TableError, match="quality results cannot be written there"):
+        QUALITY_RESULTS.append(spark, DeltaTarget(path=str(tmp_path / "file" / "orders_quality")), [ROW])
 
 
 def test_another_table_is_left_alone(spark: SparkSession, target: DeltaTarget) -> None:
     spark.createDataFrame([], "run_id int, pipeline date").write.format("delta").save(str(target.path))
     with pytest.raises(TableError, match="'run_id' is int, in a table of quality results it is string"):
-        quality_results.append(spark, target, [ROW])
+        QUALITY_RESULTS.append(spark, target, [ROW])
