@@ -22,7 +22,7 @@ MADE = {
     "demo/run.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
     "kafka/stall_detector.py": "kafka/test_stall_detector.py::test_threads_that_compute_are_no_stall",
     "metrics/alerts.py": "metrics/test_alerts.py::test_a_slow_webhook_does_not_slow_the_batches",
-    "metrics/prometheus.py": "metrics/test_prometheus.py::test_threads_report_while_others_scrape",
+    "metrics/targets.py": "metrics/test_otlp.py::test_a_slow_collector_slows_no_batch",
     "pipelines/ingest/read_ahead.py": "delta/test_append_files.py::test_threads_may_share_it",
     "pipelines/ingest/stream_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/worker_warm_up.py": "pipelines/ingest/test_worker_warm_up.py",

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from bridge.config import validators
 from bridge.config.section import Properties, Section
 from bridge.metrics.alerts import check_alert
+from bridge.metrics.otlp import check_url
 
 __all__ = ["JobFile", "PipelineSection", "RouteRule", "TransformRule"]
 
@@ -58,6 +59,7 @@ class PipelineSection(Section):
     bridge_alert: Annotated[str, AfterValidator(check_alert)] | None = Field(
         default=None, alias="bridge.alert"
     )
+    bridge_otlp: Annotated[str, AfterValidator(check_url)] | None = Field(default=None, alias="bridge.otlp")
     bridge_bad_records: Literal["fail", "quarantine", "skip"] | None = Field(
         default=None, alias="bridge.bad-records"
     )

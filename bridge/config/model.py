@@ -10,6 +10,7 @@ from bridge.config import validators
 from bridge.config.quality_section import QualitySection
 from bridge.config.section import TABLE_NAME, Properties, Section, TableLocation, kebab
 from bridge.metrics.alerts import check_alert
+from bridge.metrics.otlp import check_url
 
 __all__ = [
     "CreateSection",
@@ -135,6 +136,10 @@ class RunSection(Section):
         default=None,
         description="The URL of a webhook that hears when a run or a check fails, records are bad, rows fail the gate "
         "or records are lost; Slack and Teams get messages of their own form.",
+    )
+    otlp: Annotated[str, AfterValidator(check_url)] | None = Field(
+        default=None,
+        description="The URL of a collector of OpenTelemetry, which gets metrics and traces by OTLP over HTTP.",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bridge.metrics.alerts import Alerts
 from bridge.metrics.events import Events
+from bridge.metrics.otlp import tracing
 from bridge.metrics.prometheus import exporting
 from bridge.metrics.reports import Listener, RunName
 from bridge.secret import Secret
@@ -26,11 +27,15 @@ class Monitoring:
     """`run.events`: `stdout` or a file."""
     alert: Secret | None = None
     """`run.alert`: the URL of a webhook, at which anyone who knows it can post."""
+    otlp: str | None = None
+    """`run.otlp`: the URL of a collector of OpenTelemetry."""
 
     @classmethod
-    def of(cls, metrics: str | None, events: str | None, alert: str | None) -> Monitoring:
+    def of(
+        cls, metrics: str | None, events: str | None, alert: str | None, otlp: str | None = None
+    ) -> Monitoring:
         """Return it for values as they are written."""
-        return cls(metrics, events, None if alert is None else Secret(alert))
+        return cls(metrics, events, None if alert is None else Secret(alert), otlp)
 
     def relative_to(self, base: str) -> Monitoring:
         """Return it with files relative to the folder of the pipeline file or script; to the working folder where that
@@ -57,8 +62,11 @@ def monitored(
     monitoring: Monitoring, listener: Listener, run: RunName, *, owner: str = ""
 ) -> Iterator[Listener]:
     """Around a run: yields the listener to give it, which calls `listener` in the end. An error of the run is an event
-    and an alert. `owner` is the process that runs it. Raises DefinitionError where prometheus-client is missing."""
-    with exporting(monitoring.metrics, listener, run, owner) as exported:
+    and an alert. `owner` is the process that runs it. Raises DefinitionError where a library is missing."""
+    with (
+        exporting(monitoring.metrics, listener, run, owner) as shown,
+        tracing(monitoring.otlp, shown, run, owner) as exported,
+    ):
         events = Events(monitoring.events, run) if monitoring.events else None
         alerts = Alerts(monitoring.alert, run) if monitoring.alert else None
         alerting = alerts.listen(exported) if alerts else exported

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from bisect import bisect_left
 from collections import Counter, deque
@@ -25,12 +26,15 @@ class Histogram:
     bounds: tuple[float, ...]
     counts: list[int] = field(default_factory=list)
     sum: float = 0.0
+    least: float = math.inf
+    most: float = -math.inf
 
     def add(self, value: float) -> None:
         """Counts a value in the first bucket whose bound is not below it; the last bucket has no bound."""
         self.counts = self.counts or [0] * (len(self.bounds) + 1)
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+        self.least, self.most = min(self.least, value), max(self.most, value)
 
     def buckets(self) -> list[tuple[str, int]]:
         """Returns each bound, as Prometheus writes it, and how many values are not above it."""

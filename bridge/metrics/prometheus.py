@@ -1,21 +1,21 @@
 """Serves the metrics of this process to Prometheus: at an address, in a text file, or through a push gateway.
 
-It needs prometheus-client (`pip install 'changelog-bridge[metrics]'`). Whatever fails here is a warning of the next
-batch and never stops a pipeline.
+It needs prometheus-client (`pip install 'changelog-bridge[metrics]'`).
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bridge.errors import DefinitionError
+from bridge.metrics import targets
 from bridge.metrics.observed import Histogram, Observed
 from bridge.metrics.registry import LABELS, METRICS, Kind, Metric
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
+from bridge.metrics.targets import Again, Silent, Warn, Way
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -69,102 +69,28 @@ def shown(target: str) -> str:
 def exporting(
     target: str | None, listener: Listener, run: RunName | None = None, owner: str = ""
 ) -> Iterator[Listener]:
-    """Around a run: yields a listener that shows each report to `target`, then calls `listener`.
+    """Around a run: yields a listener that shows each report to `target`; see `targets.exporting`.
 
-    The counters of `run` are there from the beginning: a first value that is not 0 is no increase for Prometheus.
-
-    Runs of this process that have the same target share it, and the counters go on as long as one of them is there.
     Raises DefinitionError where prometheus-client is missing.
     """
-    if target is None:
-        yield listener
-        return
-    check_installed("run.metrics")
-    with _lock:
-        shared = _targets.get(target) or _targets.setdefault(target, _Target(target))
-        shared.users += 1
-    try:
-        if run is not None:
-            shared.observed(*run, owner)
-        yield shared.listen(listener)
-    finally:
-        with _lock:
-            shared.users -= 1
-            if not shared.users:
-                del _targets[target]
-        if not shared.users:
-            shared.close()
+    if target is not None:
+        check_installed("run.metrics")
+    with targets.exporting(target, _way, listener, run, owner) as listen:
+        yield listen
 
 
-class _Way(Protocol):
-    """How metrics leave the process."""
+def _way(target: str, observed: Callable[[], list[Observed]], warn: Warn) -> Way:
+    from prometheus_client import CollectorRegistry
 
-    def after_batch(self) -> None:
-        """Show what is new. Raises OSError."""
-        ...
-
-    def close(self) -> None:
-        """Show the last values, where that is not done on demand. Raises OSError."""
-        ...
-
-
-class _Target:
-    """All pipelines of this process that have the same target."""
-
-    def __init__(self, target: str) -> None:
-        from prometheus_client import CollectorRegistry
-
-        self.users = 0
-        self._observed: dict[tuple[str, str], Observed] = {}
-        self._lock = threading.Lock()
-        self._warning: str | None = None
-        self._target = target
-        self._way: _Way = _Nowhere()
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Collector(self._all))
-        try:
-            self._way = _way(parsed(target), registry, self._warn)
-        except (OSError, OverflowError) as error:
-            self._warn(error)
-
-    def observed(self, pipeline: str, verb: str, topic: str, owner: str = "") -> Observed:
-        """Return what is shown of a pipeline's verb, which has batches or begins to be shown now."""
-        with self._lock:
-            return self._observed.setdefault((pipeline, verb), Observed(pipeline, verb, topic, owner))
-
-    def listen(self, listener: Listener) -> Listener:
-        def heard(report: BatchReport) -> None:
-            self.observed(report.pipeline, report.verb, report.topic).add(report)
-            try:
-                self._way.after_batch()
-            except OSError as error:
-                self._warn(error)
-            warning, self._warning = self._warning, None
-            listener(report if warning is None else report.warned(warning))
-
-        return heard
-
-    def close(self) -> None:
-        try:
-            self._way.close()
-        except OSError as error:
-            self._warn(error)
-
-    def _all(self) -> list[Observed]:
-        with self._lock:
-            return list(self._observed.values())
-
-    def _warn(self, error: Exception) -> None:
-        self._warning = f"metrics are not shown at {self._target}: {error}"
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(observed))
+    place = parsed(target)
+    if not isinstance(place, str):
+        return _Endpoint(*place, registry)
+    return _TextFile(place, registry) if place.endswith(".prom") else _PushGateway(place, registry, warn)
 
 
-class _Nowhere:
-    def after_batch(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _Endpoint:
+class _Endpoint(Silent):
     """Answers a scrape in a thread of its own."""
 
     def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
@@ -173,21 +99,19 @@ class _Endpoint:
         # Shared by threads: what was observed, of which each takes its own lock.
         self._server, self._thread = start_http_server(port, host, registry)
 
-    def after_batch(self) -> None: ...
-
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
-class _TextFile:
+class _TextFile(Silent):
     """Replaces a file after each batch, in one step."""
 
     def __init__(self, path: str, registry: CollectorRegistry) -> None:
         self._path, self._registry = path, registry
 
-    def after_batch(self) -> None:
+    def after_batch(self, report: BatchReport | None = None) -> None:
         from prometheus_client import write_to_textfile
 
         write_to_textfile(self._path, self._registry)
@@ -196,42 +120,20 @@ class _TextFile:
         self.after_batch()
 
 
-class _PushGateway:
-    """Pushes every few seconds, in a thread of its own, and at the end. The last values stay at the gateway."""
+class _PushGateway(Silent):
+    """Pushes every few seconds and at the end. The last values stay at the gateway."""
 
-    def __init__(self, url: str, registry: CollectorRegistry, warn: Callable[[Exception], None]) -> None:
-        self._url, self._registry, self._warn = url, registry, warn
-        self._ended = threading.Event()
-        # Shared by threads: what was observed, of which each takes its own lock; the warning, which is one assignment.
-        self._thread = threading.Thread(target=self._push_again, daemon=True, name="bridge-metrics")
-        self._thread.start()
-
-    def after_batch(self) -> None: ...
+    def __init__(self, url: str, registry: CollectorRegistry, warn: Warn) -> None:
+        self._url, self._registry = url, registry
+        self._pushes = Again(PUSH_SECONDS, self._push, warn)
 
     def close(self) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._push()
-
-    def _push_again(self) -> None:
-        while not self._ended.wait(PUSH_SECONDS):
-            try:
-                self._push()
-            except OSError as error:
-                self._warn(error)
+        self._pushes.close()
 
     def _push(self) -> None:
         from prometheus_client import pushadd_to_gateway
 
         pushadd_to_gateway(self._url, _JOB, self._registry, timeout=_PUSH_TIMEOUT_SECONDS)
-
-
-def _way(
-    place: tuple[str, int] | str, registry: CollectorRegistry, warn: Callable[[Exception], None]
-) -> _Way:
-    if not isinstance(place, str):
-        return _Endpoint(*place, registry)
-    return _TextFile(place, registry) if place.endswith(".prom") else _PushGateway(place, registry, warn)
 
 
 class _Collector:
@@ -266,7 +168,3 @@ def _family(metric: Metric, observed: list[Observed], at_ms: int) -> Family:
                 else:
                     family.add_metric(labels, sample.value)  # type: ignore[attr-defined]
     return family
-
-
-_lock = threading.Lock()
-_targets: dict[str, _Target] = {}

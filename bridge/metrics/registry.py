@@ -1,6 +1,6 @@
 """All metrics of the bridge: `METRICS` is the only place that names them.
 
-docs/metrics.md, the dashboard and the alert rules are generated from it. Names that Flink's connector metrics have are
+docs/metrics.md and the dashboard are generated from it. Names that Flink's connector metrics have are
 Flink's (FLIP-33); a counter ends in `_total` at the endpoint, as OpenMetrics asks.
 """
 

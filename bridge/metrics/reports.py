@@ -103,6 +103,10 @@ class BatchReport(Counts):
     """The topic or topics that are read or written; empty for a result of a script."""
     version: int | None = None
     """The Delta version written (ingest) or published up to (publish)."""
+    first_version: int | None = None
+    """The first of the versions that were published (publish)."""
+    table: str = ""
+    """Delta's id of the table; empty for a result of a script."""
     pending_records: int | None = None
     """Offsets (ingest) or table versions (publish) that are still pending; None when unknown."""
     oldest_record_ms: int | None = None

@@ -13,6 +13,7 @@ from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.monitoring import NOWHERE, Monitoring
+from bridge.metrics.otlp import check_url
 from bridge.metrics.prometheus import LEGAL, parsed
 from bridge.options.kinds import DURATION, STRING, Kind, choice, duration_ms
 from bridge.options.model import Option, Support
@@ -34,7 +35,7 @@ IDLE_TIMEOUT = "table.exec.source.idle-timeout"
 NOT_NULL = "table.exec.sink.not-null-enforcer"
 CLOSED_WINDOWS = "bridge.state.closed-windows"
 STEP_TIMEOUT = "bridge.step-timeout"
-METRICS, EVENTS, ALERT = "bridge.metrics", "bridge.events", "bridge.alert"
+METRICS, EVENTS, ALERT, OTLP = "bridge.metrics", "bridge.events", "bridge.alert", "bridge.otlp"
 BAD_RECORDS = "bridge.bad-records"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
@@ -80,6 +81,11 @@ KEYS: tuple[Option[Any], ...] = (
         ALERT,
         Kind("String", check_alert, "the URL of a webhook"),
         "The URL of a webhook that hears when the run fails, records are bad or are lost.",
+    ),
+    Option(
+        OTLP,
+        Kind("String", check_url, "the URL of a collector of OpenTelemetry"),
+        "The URL of a collector of OpenTelemetry, which gets metrics and traces by OTLP over HTTP.",
     ),
     Option(
         "pipeline.name", STRING, "Name of the script; by default the name of its file without its suffix."
@@ -197,7 +203,7 @@ def settings(statements: Iterable[Statement]) -> Settings:
         lateness,
         values.get(CLOSED_WINDOWS) == "remove",
         duration_ms(values[STEP_TIMEOUT]) / 1000 if STEP_TIMEOUT in values else Run.step_timeout_seconds,
-        Monitoring.of(values.get(METRICS), values.get(EVENTS), values.get(ALERT)),
+        Monitoring.of(values.get(METRICS), values.get(EVENTS), values.get(ALERT), values.get(OTLP)),
         duration_ms(values.get(IDLE_TIMEOUT, "0 ms")),
         NOT_NULL in values,
         BadRecords(values.get(BAD_RECORDS, BadRecords.FAIL.value)),

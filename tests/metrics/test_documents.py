@@ -1,4 +1,4 @@
-"""docs/metrics.md, the dashboard and the alerts are those of the registry, and Prometheus takes them."""
+"""The pages, the dashboard and the alerts are those of the registry, and Prometheus takes them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from bridge.metrics.registry import METRICS, Kind
 from bridge.metrics.steps import step, watched
 from tests.metrics.test_prometheus import free_address
 
+ALERTS = Path("docs/alerts.md")
 RULES, RULES_TEST = Path("conf/observability/rules.yaml"), Path("tests/metrics/alerts_test.yaml")
 
 
@@ -46,8 +47,8 @@ def test_alerts_are_about_metrics_that_there_are() -> None:
 def test_each_alert_has_a_runbook_and_a_test() -> None:
     tests = RULES_TEST.read_text()
     for rule in rules():
-        assert f"\n### {rule['alert']}\n" in PAGE.read_text()
-        assert rule["annotations"]["runbook"] == f"docs/metrics.md#{rule['alert'].lower()}"
+        assert f"\n### {rule['alert']}\n" in ALERTS.read_text()
+        assert rule["annotations"]["runbook"] == f"docs/alerts.md#{rule['alert'].lower()}"
         assert f'alertname="{rule["alert"]}"' in tests
 
 

@@ -122,6 +122,7 @@ class Bookkeeping:
             batch=self.progress.batch,
             topic=self._definition.topic.title,
             version=applied.merged.version,
+            table=self._table.id,
             records_in=applied.read.records,
             bytes_in=applied.read.bytes,
             inserted=applied.merged.inserted,

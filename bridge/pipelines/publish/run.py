@@ -222,6 +222,8 @@ class _Run:
                 batch=self.progress.batch,
                 topic=topic.title,
                 version=last,
+                first_version=first,
+                table=table.id,
                 records_out=sent.records + repair.sent,
                 tombstones=sent.tombstones + repair.tombstones,
                 bytes_out=sent.bytes,

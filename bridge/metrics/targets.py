@@ -1,0 +1,166 @@
+"""The places at which runs show what they do: runs of a process that have the same place share it.
+
+Whatever fails there is a warning of the next batch and never stops a pipeline.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from bridge.metrics.observed import Observed
+from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
+
+__all__ = ["Again", "OpenWay", "Silent", "Warn", "Way", "exporting"]
+
+Warn = Callable[[Exception], None]
+OpenWay = Callable[[str, Callable[[], list[Observed]], Warn], "Way"]
+"""Makes a way to a place, which asks at any time for what was observed. Raises OSError, OverflowError."""
+
+
+class Way(Protocol):
+    """How what was observed leaves the process."""
+
+    def after_batch(self, report: BatchReport) -> None:
+        """Show what is new. Raises OSError."""
+        ...
+
+    def after_run(self, run: RunName, began_ms: int, error: BaseException | None) -> None:
+        """Show that a run has ended, with an error or well."""
+        ...
+
+    def close(self) -> None:
+        """Show the last values, where that is not done on demand. Raises OSError."""
+        ...
+
+
+@contextmanager
+def exporting(
+    target: str | None,
+    open_way: OpenWay,
+    listener: Listener,
+    run: RunName | None = None,
+    owner: str = "",
+) -> Iterator[Listener]:
+    """Around a run: yields a listener that shows each report at `target`, then calls `listener`.
+
+    The counters of `run` are there from the beginning: a first value that is not 0 is no increase for Prometheus.
+
+    Runs of this process that have the same target share it, and the counters go on as long as one of them is there.
+    """
+    if target is None:
+        yield listener
+        return
+    at = open_way, target
+    with _lock:
+        shared = _targets.get(at) or _targets.setdefault(at, _Target(target, open_way))
+        shared.users += 1
+    began_ms, error = now_ms(), None
+    try:
+        if run is not None:
+            shared.observed(*run, owner)
+        yield shared.listen(listener)
+    except BaseException as failed:
+        error = failed
+        raise
+    finally:
+        if run is not None:
+            shared.after_run(run, began_ms, error)
+        with _lock:
+            shared.users -= 1
+            if not shared.users:
+                del _targets[at]
+        if not shared.users:
+            shared.close()
+
+
+class Again:
+    """Sends every few seconds, in a thread of its own, and at the end."""
+
+    def __init__(self, seconds: float, send: Callable[[], None], warn: Warn) -> None:
+        self._seconds, self._send, self._warn = seconds, send, warn
+        self._ended = threading.Event()
+        # Shared by threads: what was observed, of which each takes its own lock; the warning, which is one assignment.
+        self._thread = threading.Thread(target=self._send_again, daemon=True, name="bridge-metrics")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Send what is left. Raises OSError."""
+        self._ended.set()
+        self._thread.join()
+        self._send()
+
+    def _send_again(self) -> None:
+        while not self._ended.wait(self._seconds):
+            try:
+                self._send()
+            except OSError as error:
+                self._warn(error)
+
+
+class _Target:
+    """All pipelines of this process that have the same target."""
+
+    def __init__(self, target: str, open_way: OpenWay) -> None:
+        self.users = 0
+        self._observed: dict[tuple[str, str], Observed] = {}
+        self._lock = threading.Lock()
+        self._warning: str | None = None
+        self._target = target
+        self._way: Way = Silent()
+        try:
+            self._way = open_way(target, self._all, self._warn)
+        except (OSError, OverflowError) as error:
+            self._warn(error)
+
+    def observed(self, pipeline: str, verb: str, topic: str, owner: str = "") -> Observed:
+        """Return what is shown of a pipeline's verb, which has batches or begins to be shown now."""
+        with self._lock:
+            return self._observed.setdefault((pipeline, verb), Observed(pipeline, verb, topic, owner))
+
+    def listen(self, listener: Listener) -> Listener:
+        def heard(report: BatchReport) -> None:
+            self.observed(report.pipeline, report.verb, report.topic).add(report)
+            try:
+                self._way.after_batch(report)
+            except OSError as error:
+                self._warn(error)
+            warning, self._warning = self._warning, None
+            listener(report if warning is None else report.warned(warning))
+
+        return heard
+
+    def after_run(self, run: RunName, began_ms: int, error: BaseException | None) -> None:
+        self._way.after_run(run, began_ms, error)
+
+    def close(self) -> None:
+        try:
+            self._way.close()
+        except OSError as error:
+            self._warn(error)
+
+    def _all(self) -> list[Observed]:
+        with self._lock:
+            return list(self._observed.values())
+
+    def _warn(self, error: Exception) -> None:
+        self._warning = f"metrics are not shown at {self._target}: {error}"
+
+
+class Silent:
+    """A way that does nothing: what others are made of, which do less than all."""
+
+    def after_batch(self, report: BatchReport) -> None:
+        """Show nothing."""
+
+    def after_run(self, run: RunName, began_ms: int, error: BaseException | None) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Show nothing."""
+
+
+_lock = threading.Lock()
+_targets: dict[tuple[OpenWay, str], _Target] = {}
