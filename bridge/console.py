@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -16,12 +17,27 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from bridge.metrics import BatchReport, Summary
+from bridge.metrics import BatchReport, RunName, Summary
+from bridge.metrics.events import event
 
-__all__ = ["Screen", "batch_line", "duration", "explanation_rows", "summary_rows"]
+__all__ = ["LOG_FORMATS", "Screen", "batch_line", "duration", "explanation_rows", "log_as", "summary_rows"]
 
 _PIPE_WIDTH = 160
 """The assumed width of a pipe, wide enough that results are not wrapped."""
+
+LOG_FORMATS = ("text", "json")
+
+
+class _Log:
+    """How this process writes."""
+
+    as_json = False
+
+
+def log_as(format: str) -> None:
+    """From now on write lines for people (`text`), or each line as a JSON object (`json`): batches as events do, all
+    others with `at`, `level` and `message`."""
+    _Log.as_json = format == "json"
 
 
 def duration(seconds: float) -> str:
@@ -81,8 +97,19 @@ class Screen:
 
     def info(self, text: str) -> None:
         """Prints a line of progress, unless quiet."""
-        if not self.quiet:
+        if self.quiet:
+            return
+        if _Log.as_json:
+            self.lines(_json_line("warning" if text.startswith("warning: ") else "info", text))
+        else:
             self.out.print(escape(text))
+
+    def conclusion(self, text: str) -> None:
+        """Prints a line of a result."""
+        if _Log.as_json:
+            self.lines(_json_line("info", text))
+        else:
+            self.out.print(text, markup=False)
 
     def lines(self, text: str) -> None:
         """Prints a result unchanged: without wrapping, colours or markup."""
@@ -90,6 +117,11 @@ class Screen:
 
     def batch(self, report: BatchReport) -> None:
         """Prints a line for a batch; serves as a `Listener`."""
+        if _Log.as_json and not self.quiet:
+            run = RunName(report.pipeline, report.verb, report.topic)
+            level = "warning" if report.warning else "info"
+            self.lines(json.dumps({**event("batch", run, report.as_dict()), "level": level}, default=str))
+            return
         self.info(batch_line(report))
         if self._status is not None:
             self._status.update(_status_text(report))
@@ -97,7 +129,7 @@ class Screen:
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
         """Shows that an operation is running: a spinner on a terminal, one line elsewhere."""
-        if self.quiet or not self.out.is_terminal:
+        if self.quiet or _Log.as_json or not self.out.is_terminal:
             self.info(what)
             yield
             return
@@ -110,6 +142,9 @@ class Screen:
 
     def table(self, title: str, rows: Mapping[str, str]) -> None:
         """Prints a result as two columns, one row per entry."""
+        if _Log.as_json:
+            self.lines(_json_line("info", title, **rows))
+            return
         table = Table(
             title=escape(title), title_justify="left", title_style="bold", show_header=False, box=None
         )
@@ -122,6 +157,10 @@ class Screen:
     def grid(self, title: str, head: Sequence[str], rows: Iterable[tuple[tuple[str, str], str, str]]) -> None:
         """Prints a result of several columns. The first cell of a row is (text, style); the style repeats what the text
         says."""
+        if _Log.as_json:
+            for (text, _), *cells in rows:
+                self.lines(_json_line("info", title, **dict(zip(head, (text, *cells), strict=True))))
+            return
         table = Table(
             title=escape(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
         )
@@ -148,12 +187,20 @@ class Screen:
 
     def error(self, title: str, message: str) -> None:
         """Prints an error message, without a traceback, on standard error."""
+        if _Log.as_json:
+            sys.stderr.write(_json_line("error", message, title=title) + "\n")
+            return
         if self.err.is_terminal:
             self.err.print(
                 Panel(escape(message), title=escape(title), title_align="left", border_style="red")
             )
         else:
             self.err.print(escape(f"{title}: {message}"))
+
+
+def _json_line(level: str, message: str, **more: str) -> str:
+    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return json.dumps({"at": at, "level": level, "message": message, **more}, ensure_ascii=False)
 
 
 def _status_text(report: BatchReport) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from bridge.console import Screen, batch_line, duration, summary_rows
+from bridge.console import Screen, batch_line, duration, log_as, summary_rows
 from bridge.metrics import BatchReport, Summary
+from bridge.metrics.events import SCHEMA
 
 INGEST = BatchReport(
     pipeline="orders",
@@ -110,3 +112,48 @@ def test_the_summary_adds_batches_up() -> None:
     assert (both.batches, both.records_in, both.updated, both.version) == (2, 40_000, 160, 5)
     rows = summary_rows(Summary("out", "publish").plus(PUBLISH))
     assert rows["records out"] == "6 (0/s), 1 of them tombstones" and "records in" not in rows
+
+
+@pytest.fixture
+def json_lines() -> Iterator[None]:
+    log_as("json")
+    yield
+    log_as("text")
+
+
+@pytest.mark.usefixtures("json_lines")
+def test_each_line_is_a_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    screen.info("warning: [red] is no markup")
+    screen.batch(INGEST)
+    screen.batch(replace(PUBLISH, warning="a lag"))
+    screen.table("done", {"batches": "2"})
+    screen.grid("quality", ("result", "observed"), [(("met", "green"), "3")])
+    screen.conclusion("all met")
+    screen.error("failed", "no broker")
+    with screen.busy("starting Spark"):
+        pass
+    out, err = capsys.readouterr()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert all(line.pop("at").endswith("+00:00") for line in lines)
+    warned, ingest, publish, *rest = lines
+    assert warned == {"level": "warning", "message": "warning: [red] is no markup"}
+    assert (ingest["schema"], ingest["event"], ingest["level"]) == (SCHEMA, "batch", "info")
+    assert (ingest["pipeline"], ingest["records_in"], ingest["version"]) == ("orders", 20_000, 5)
+    assert (publish["level"], publish["warning"]) == ("warning", "a lag")
+    assert rest == [
+        {"level": "info", "message": "done", "batches": "2"},
+        {"level": "info", "message": "quality", "result": "met", "observed": "3"},
+        {"level": "info", "message": "all met"},
+        {"level": "info", "message": "starting Spark"},
+    ]
+    told = json.loads(err)
+    assert (told["level"], told["title"], told["message"]) == ("error", "failed", "no broker")
+
+
+@pytest.mark.usefixtures("json_lines")
+def test_quiet_writes_no_batches_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(quiet=True)
+    screen.info("x")
+    screen.batch(INGEST)
+    assert capsys.readouterr().out == ""

@@ -23,6 +23,7 @@ from bridge.cli.arguments import (
     FileOrScript,
     Files,
     Json,
+    LogFormat,
     Master,
     Metrics,
     Parallel,
@@ -69,6 +70,7 @@ def ingest(
     parallel: Parallel = 1,
     quiet: Quiet = False,
     metrics: Metrics = None,
+    log_format: LogFormat = "text",
     master: Master = None,
     conf: Conf = None,
 ) -> None:
@@ -102,6 +104,7 @@ def publish(
     parallel: Parallel = 1,
     quiet: Quiet = False,
     metrics: Metrics = None,
+    log_format: LogFormat = "text",
     master: Master = None,
     conf: Conf = None,
 ) -> None:

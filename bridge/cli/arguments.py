@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bridge.cli.store_settings import use_conf
+from bridge.console import LOG_FORMATS, log_as
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.prometheus import check_installed, parsed
 from bridge.options.kinds import duration_ms
@@ -18,6 +19,7 @@ __all__ = [
     "FileOrScript",
     "Files",
     "Json",
+    "LogFormat",
     "Master",
     "Metrics",
     "Parallel",
@@ -35,6 +37,13 @@ def _target(text: str | None) -> str | None:
             raise DefinitionError(f"--metrics {text}: {error}") from None
         check_installed("--metrics")
     return text
+
+
+def _log_as(format: str) -> str:
+    if format not in LOG_FORMATS:
+        raise DefinitionError(f"--log-format {format}: legal values are {', '.join(LOG_FORMATS)}")
+    log_as(format)
+    return format
 
 
 File = Annotated[
@@ -77,6 +86,16 @@ Metrics = Annotated[
         callback=_target,
         help="Show metrics to Prometheus: at an address such as 127.0.0.1:9464, in a file (.prom), or through the URL "
         "of a push gateway; goes before the file's `run.metrics`.",
+    ),
+]
+LogFormat = Annotated[
+    str,
+    typer.Option(
+        "--log-format",
+        metavar="FORMAT",
+        callback=_log_as,
+        envvar="BRIDGE_LOG_FORMAT",
+        help="text or json: each line as a JSON object, batches as events (docs/metrics.md).",
     ),
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master; default: SPARK_MASTER, else local[*].")]

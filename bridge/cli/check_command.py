@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Metrics, Quiet
+from bridge.cli.arguments import Conf, FileOrScript, Json, LogFormat, Master, Metrics, Quiet
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import Definition, OnFailure
@@ -64,6 +64,7 @@ def check(
     quiet: Quiet = False,
     json: Json = False,
     metrics: Metrics = None,
+    log_format: LogFormat = "text",
     insert: InsertName = None,
     table: TableName = None,
     master: Master = None,
@@ -185,5 +186,5 @@ def _show(screen: Screen, definition: Definition, checked: Checked) -> None:
         rows,
     )
     conclusion = f"{headline(verdict)}. {' '.join(scope(verdict, checked.now))}"
-    screen.out.print(conclusion, markup=False)
-    screen.out.print(f"report: {checked.report}", markup=False)
+    screen.conclusion(conclusion)
+    screen.conclusion(f"report: {checked.report}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, Master, Metrics, Quiet, seconds
+from bridge.cli.arguments import Conf, FileOrScript, Json, LogFormat, Master, Metrics, Quiet, seconds
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import DeltaTarget
@@ -46,6 +46,7 @@ def verify(
     quiet: Quiet = False,
     json: Json = False,
     metrics: Metrics = None,
+    log_format: LogFormat = "text",
     master: Master = None,
     conf: Conf = None,
 ) -> None:

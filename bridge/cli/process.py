@@ -17,7 +17,7 @@ from typer._click.exceptions import ClickException as UsageError  # typer export
 from bridge import watchdog
 from bridge.cli.store_settings import conf_settings
 from bridge.config.storage_locations import storage_locations
-from bridge.console import Screen
+from bridge.console import Screen, log_as
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.jars import home
@@ -86,6 +86,7 @@ def stop_signals(screen: Screen) -> Iterator[threading.Event]:
 def run_guarded(verb: Callable[[], object]) -> int:
     """Runs a verb and returns its exit code. Prints one message for any exception; the traceback of an unexpected one
     goes to a log file. See `watchdog` for a verb that hangs or crashes."""
+    log_as("text")
     screen = Screen()
     try:
         with watchdog.armed():

@@ -12,7 +12,7 @@ import typer
 from bridge import cdc_jobs, sql
 from bridge.cdc_jobs import Job
 from bridge.cli import process
-from bridge.cli.arguments import Conf, Master, Metrics, Quiet, ScriptFile, seconds
+from bridge.cli.arguments import Conf, LogFormat, Master, Metrics, Quiet, ScriptFile, seconds
 from bridge.cli.script_pipelines import is_script
 from bridge.cli.shown_metrics import metrics_shown
 from bridge.console import Screen, duration
@@ -47,6 +47,7 @@ def run(
     ] = False,
     quiet: Quiet = False,
     metrics: Metrics = None,
+    log_format: LogFormat = "text",
     master: Master = None,
     conf: Conf = None,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
@@ -12,10 +13,16 @@ from typing import Any
 from bridge.errors import BridgeError
 from bridge.metrics.reports import BatchReport, Listener, RunName
 
-__all__ = ["SCHEMA", "Events"]
+__all__ = ["SCHEMA", "Events", "event"]
 
 SCHEMA = "changelog-bridge/event/1"
 """Fields are added to a version; one that changes its meaning or goes makes a new version."""
+
+
+def event(name: str, run: RunName, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line says; now is when it happened."""
+    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return {"schema": SCHEMA, "at": at, "event": name, **run._asdict(), **fields}
 
 
 class Events:
@@ -41,11 +48,9 @@ class Events:
         message = str(error) if isinstance(error, BridgeError) else None
         self.write("failed", {"error": type(error).__name__, "message": message})
 
-    def write(self, event: str, fields: dict[str, Any] | None = None) -> None:
+    def write(self, name: str, fields: dict[str, Any] | None = None) -> None:
         """Write a line with the names of the run. Raises nothing."""
-        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        named = {"schema": SCHEMA, "at": at, "event": event, **self._run._asdict(), **(fields or {})}
-        line = json.dumps(named, ensure_ascii=False, default=str) + "\n"
+        line = json.dumps(event(name, self._run, fields or {}), ensure_ascii=False, default=str) + "\n"
         try:
             if self._target == "stdout":
                 sys.stdout.write(line)

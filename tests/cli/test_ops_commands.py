@@ -61,6 +61,7 @@ def test_status_verify_and_resync(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["verify", "--log-format", "xml"], "--log-format xml: legal values are text, json"),
         (["verify", "--direction", "both"], "--direction both: legal values are ingest, publish"),
         (["doctor", "--direction", "both"], "--direction both: legal values are ingest, publish"),
         (["resync", "--missing", "perhaps"], "--missing perhaps: legal values are delete, keep"),
