@@ -128,7 +128,7 @@ def test_each_line_is_a_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     screen.batch(INGEST)
     screen.batch(replace(PUBLISH, warning="a lag"))
     screen.table("done", {"batches": "2"})
-    screen.grid("quality", ("result", "observed"), [(("met", "green"), "3")])
+    screen.grid("quality", ("result", "expectation", "observed"), [(("met", "green"), "unique", "3")])
     screen.conclusion("all met")
     screen.error("failed", "no broker")
     with screen.busy("starting Spark"):
@@ -143,7 +143,7 @@ def test_each_line_is_a_json_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert (publish["level"], publish["warning"]) == ("warning", "a lag")
     assert rest == [
         {"level": "info", "message": "done", "batches": "2"},
-        {"level": "info", "message": "quality", "result": "met", "observed": "3"},
+        {"level": "info", "message": "quality", "result": "met", "expectation": "unique", "observed": "3"},
         {"level": "info", "message": "all met"},
         {"level": "info", "message": "starting Spark"},
     ]
