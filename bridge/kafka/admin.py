@@ -31,6 +31,7 @@ __all__ = [
     "end_offsets",
     "ensure_topic",
     "log_end_offsets",
+    "newest_timestamp",
     "offsets_at_timestamp",
     "resolve",
     "start_offsets",
@@ -233,6 +234,17 @@ def offsets_at_timestamp(
     """Return the first offset with this timestamp or a later one of each partition; no entry where there is none."""
     session = AdminSession(topic.properties, timeout)
     return session.list_offsets(partitions.by_partition, OffsetSpec.for_timestamp(timestamp_ms))
+
+
+def newest_timestamp(topic: Topic, names: Iterable[str], *, timeout: float = _TIMEOUT) -> int | None:
+    """Return the largest timestamp of a record in the topics `names`, in epoch milliseconds; None without records.
+
+    Raises KafkaError.
+    """
+    session = AdminSession(topic.properties, timeout)
+    found = session.describe_topics(names)
+    partitions = [(name, p.id) for name, described in found.items() for p in described.partitions]
+    return max(session.newest_timestamps(partitions), default=None)
 
 
 def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:

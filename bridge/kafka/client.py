@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType, TopicDescription  # type: ignore[attr-defined]
 
 from bridge.errors import KafkaError, TopicMissingError
 from bridge.kafka.certificate_expiry import expired_certificate
@@ -174,6 +174,23 @@ class AdminSession:
         except KafkaException as failed:
             raise self._error("list brokers", failed.args[0]) from None
         return sorted((str(broker.host), int(broker.port)) for broker in found)
+
+    def broker_settings(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the settings `keys` of one broker; unknown ones are absent."""
+        try:
+            number, *_ = self._client.list_topics(timeout=self._seconds_left()).brokers
+        except KafkaException as failed:
+            raise self._error("list brokers", failed.args[0]) from None
+        resource = ConfigResource(ResourceType.BROKER, str(number))
+        found = self.request("describe a broker's configuration", AdminClient.describe_configs, [resource])
+        return {key: str(config[key].value) for config in found.values() for key in keys if key in config}
+
+    def newest_timestamps(self, partitions: Iterable[tuple[str, int]]) -> list[int]:
+        """Return the largest timestamp, in epoch milliseconds, of each partition that has one."""
+        newest: Any = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        specs = {TopicPartition(t, p): newest for t, p in partitions}
+        results = self.request("list offsets", AdminClient.list_offsets, specs)
+        return [result.timestamp for result in results.values() if result.timestamp >= 0]
 
     def topic_names(self) -> list[str]:
         """Return all topics that this user may see, without Kafka's internal ones."""

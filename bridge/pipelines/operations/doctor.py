@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from enum import Enum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from bridge.kafka import admin
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.kafka.topic_rights import missing_rights
+from bridge.pipelines.operations import surroundings
+from bridge.pipelines.operations.surroundings import Found, Outcome
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
@@ -41,14 +43,6 @@ _REQUEST_BYTES = ("max.request.size", "message.max.bytes")
 """The names of the producer's limit, Java's and librdkafka's."""
 
 
-class Outcome(Enum):
-    """What an examination found."""
-
-    FINE = "fine"
-    WARNING = "warning"
-    FAILS = "fails"
-
-
 @dataclass(frozen=True)
 class Finding:
     """One thing that was tried."""
@@ -63,24 +57,28 @@ class Finding:
         return {**asdict(self), "outcome": self.outcome.value}
 
 
-_Found = Iterator[tuple[Outcome, str]]
-
-
 def examine(spark: SparkSession, definition: Definition, *, sends: bool) -> list[Finding]:
     """Try everything, in the order in which a run would meet it; a publish `sends`. Where one thing fails, what needs
     it is left out."""
     doctor = _Doctor(spark, definition, sends)
-    parts: list[tuple[str, Callable[[], _Found]]] = [
+    parts: list[tuple[str, Callable[[], Found]]] = [
         ("brokers", doctor.brokers),
         ("topics", doctor.topics),
         ("settings of topics", doctor.settings),
         ("rights", doctor.rights),
+        ("clocks", doctor.clocks),
+        ("registry", partial(surroundings.registries, definition)),
+        ("transactions", doctor.transactions),
         ("places", doctor.places),
         ("table", doctor.open),
         ("writers of the table", doctor.writers),
+        ("log store", partial(surroundings.log_store, spark, definition)),
+        ("suite", partial(surroundings.quality, definition)),
+        ("other runs", partial(surroundings.lease, spark, definition, sends=sends)),
         ("progress", doctor.progress),
         ("retention", doctor.retention),
         ("executors", doctor.executors),
+        ("memory", partial(surroundings.memory, spark)),
         ("disk", doctor.disk),
     ]
     findings = []
@@ -99,11 +97,11 @@ class _Doctor:
         """The replicas of each topic that exists."""
         self._table: Table | None = None
 
-    def brokers(self) -> _Found:
+    def brokers(self) -> Found:
         addresses = AdminSession(self._definition.topic.properties, _TIMEOUT).brokers()
         yield Outcome.FINE, ", ".join(f"{host}:{port}" for host, port in addresses)
 
-    def topics(self) -> _Found:
+    def topics(self) -> Found:
         topic = admin.resolve(self._definition.topic, timeout=_TIMEOUT)
         session = AdminSession(topic.properties, _TIMEOUT)
         there = [name for name in topic.names if session.topic_exists(name)]
@@ -114,7 +112,7 @@ class _Doctor:
             outcome = Outcome.WARNING if self._sends else Outcome.FAILS
             yield outcome, f"'{name}' does not exist; `bridge topics FILE --create` creates it"
 
-    def settings(self) -> _Found:
+    def settings(self) -> Found:
         topic = self._definition.topic
         if not self._there:
             return
@@ -132,7 +130,7 @@ class _Doctor:
             shown = ", ".join(f"{key}={value}" for key, value in settings.items())
             yield from problems or [(Outcome.FINE, f"'{name}': {shown}")]
 
-    def _policy(self, name: str, policy: str) -> _Found:
+    def _policy(self, name: str, policy: str) -> Found:
         compacts = "compact" in policy.split(",")
         if self._definition.topic.is_upsert and not compacts:
             yield (
@@ -147,7 +145,7 @@ class _Doctor:
                 "last one, and an append-only table misses those. Set cleanup.policy=delete",
             )
 
-    def _sending(self, topic: str, replicas: int, settings: dict[str, str]) -> _Found:
+    def _sending(self, topic: str, replicas: int, settings: dict[str, str]) -> Found:
         needed = int(settings.get("min.insync.replicas", "1"))
         if replicas < needed:
             yield (
@@ -170,7 +168,7 @@ class _Doctor:
                     f"'properties.{name}' lets larger ones through, which the broker refuses: raise it at the topic",
                 )
 
-    def rights(self) -> _Found:
+    def rights(self) -> Found:
         if not self._there:
             return
         missing = missing_rights(self._definition.topic, self._there, sends=self._sends, timeout=_TIMEOUT)
@@ -179,11 +177,19 @@ class _Doctor:
         if not missing:
             yield Outcome.FINE, "the login may " + ("write" if self._sends else "read")
 
-    def places(self) -> _Found:
+    def clocks(self) -> Found:
+        if self._there:
+            yield from surroundings.clock(self._definition, list(self._there), timeout=_TIMEOUT)
+
+    def transactions(self) -> Found:
+        if self._sends:
+            yield from surroundings.transactions(self._definition, timeout=_TIMEOUT)
+
+    def places(self) -> Found:
         check_storage_locations(self._spark, self._definition)
         yield Outcome.FINE, "table, checkpoint, quarantine and report do not overlap"
 
-    def open(self) -> _Found:
+    def open(self) -> Found:
         if not exists(self._spark, self._definition.delta):
             outcome = Outcome.FAILS if self._sends else Outcome.FINE
             yield (
@@ -200,7 +206,7 @@ class _Doctor:
         self._table = opened(self._spark, self._definition)
         yield Outcome.FINE, f"{self._table} is at version {change_feed.latest_version(self._table)}"
 
-    def writers(self) -> _Found:
+    def writers(self) -> Found:
         if self._table is None:
             return
         commits = list(islice(newest_commits(self._spark, self._definition.delta), _COMMITS))
@@ -220,7 +226,7 @@ class _Doctor:
         else:
             yield Outcome.FINE, f"the last {len(commits)} commits are known"
 
-    def progress(self) -> _Found:
+    def progress(self) -> Found:
         if self._table is None or not self._there:
             return
         if self._sends:
@@ -248,7 +254,7 @@ class _Doctor:
             f"published up to version {published.version}; {newest - published.version:,} are pending",
         )
 
-    def retention(self) -> _Found:
+    def retention(self) -> Found:
         if self._table is None:
             return
         warnings = log_retention_warnings(self._table, lags(self._table, FeedConsumers(self._table).all()))
@@ -261,11 +267,11 @@ class _Doctor:
         if not warnings:
             yield Outcome.FINE, "no reader nears a retention time"
 
-    def executors(self) -> _Found:
+    def executors(self) -> Found:
         check_executors(self._spark, self._definition, sends=self._sends)
         yield Outcome.FINE, str(self._spark.sparkContext.master)
 
-    def disk(self) -> _Found:
+    def disk(self) -> Found:
         local = str(self._spark.conf.get("spark.local.dir", "/tmp")).split(",")
         path = self._definition.delta.path
         for place in dict.fromkeys([*local, *([path] if path and "://" not in path else [])]):

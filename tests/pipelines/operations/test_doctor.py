@@ -49,7 +49,7 @@ def test_a_sound_pipeline_before_and_after_its_runs(make: Make) -> None:
     assert {f.outcome for f in published} == {Outcome.FINE}
     assert {f.what for f in findings} == {
         "brokers", "topics", "settings of topics", "rights", "places", "table", "writers of the table", "progress",
-        "retention", "executors", "disk",
+        "retention", "executors", "disk", "clocks", "other runs", "memory",
     }  # fmt: skip
 
 
@@ -157,3 +157,37 @@ def test_a_disk_that_is_full(make: Make, monkeypatch: pytest.MonkeyPatch) -> Non
         left = usage._replace(free=int(usage.total * free))
         monkeypatch.setattr(shutil, "disk_usage", lambda _, left=left: left)
         assert {(f.what, f.outcome) for f in troubles(world)} == {("disk", outcome)}
+
+
+BROKEN = {
+    "brokers that do not answer": "test_doctor.py::test_brokers_that_do_not_answer",
+    "a topic that is missing": "test_doctor.py::test_a_topic_that_is_not_there",
+    "an upsert topic that is not compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
+    "an append-only topic that is compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
+    "fewer replicas than min.insync.replicas": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
+    "records larger than max.message.bytes": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
+    "a login without rights": "../../kafka/test_client_rights.py::test_no_right_to_the_topic",
+    "no table to publish": "test_doctor.py::test_a_table_that_cannot_be_published",
+    "a table with other columns": "test_doctor.py::test_a_table_that_cannot_be_published",
+    "another writer of the table": "test_doctor.py::test_another_writer_and_a_topic_that_was_created_anew",
+    "a topic that was created anew": "test_doctor.py::test_another_writer_and_a_topic_that_was_created_anew",
+    "a table that was replaced": "test_doctor.py::test_a_feed_that_is_gone",
+    "a disk that is full": "test_doctor.py::test_a_disk_that_is_full",
+    "a registry that does not answer": "test_surroundings.py::test_a_registry_that_does_not_answer",
+    "a transaction longer than brokers allow": "test_surroundings.py::test_a_transaction_that_no_broker_allows",
+    "progress that Kafka forgets": "test_surroundings.py::test_brokers_that_forget",
+    "transactional ids that expire": "test_surroundings.py::test_brokers_that_forget",
+    "too few brokers for transactions": "test_surroundings.py::test_brokers_that_forget",
+    "a clock that is ahead": "test_surroundings.py::test_a_clock_that_is_ahead",
+    "another run at work": "test_surroundings.py::test_another_run",
+    "writers on S3 that lose commits": "test_surroundings.py::test_writers_on_s3_that_do_not_exclude_each_other",
+    "a heap larger than the machine": "test_surroundings.py::test_memory",
+    "a suite that cannot be read": "test_surroundings.py::test_a_suite_that_cannot_be_read",
+}
+"""What the doctor finds, and where it is broken on purpose."""
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_each_set_up_is_broken_somewhere(what: str) -> None:
+    file, _, name = BROKEN[what].partition("::")
+    assert f"def {name}" in (Path(__file__).parent / file).read_text(encoding="utf-8")
