@@ -1,15 +1,24 @@
-"""The progress of a publish, as values; the same in Kafka and in the publish log."""
+"""The progress of a publish, as values; the same in Kafka and in the publish log (see `delta.publish_log`)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
+from bridge.bridge_folders import publish_log_batch
+from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.offsets import Offsets
 
-__all__ = ["NOTHING", "PublishProgress", "PublishRange", "key_digest"]
+__all__ = [
+    "NOTHING",
+    "PublishProgress",
+    "PublishRange",
+    "key_digest",
+    "logged_progress",
+    "newest_progress",
+]
 
 _FORMAT = 1
 _JSON_NAMES = {"shards": "slots", "cursors_recorded": "noted"}
@@ -133,3 +142,44 @@ def key_digest(key: str) -> str:
     if len(json.dumps(key)) <= _LONG_KEY:
         return key
     return f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def newest_progress(
+    folder: str, names: Iterable[str], read: Callable[[str], str], pipeline: str
+) -> PublishProgress | None:
+    """Return the newest progress in a publish log, of which `folder` is the place, `names` are the names of its files,
+    and `read` returns the text of one; None before the first batch.
+
+    A file that cannot be read (a disk was full, the machine went down) counts as not written. Raises GapError when no
+    file can be read, DefinitionError when the log belongs to another pipeline or is a newer bridge's.
+    """
+    written = sorted(name for name in names if publish_log_batch(name) is not None)
+    for name in reversed(written):
+        progress = logged_progress(folder, read(name))
+        if progress is None:
+            continue
+        if progress.pipeline != pipeline:
+            raise DefinitionError(
+                f"run.checkpoint: {folder} belongs to pipeline {progress.pipeline!r}, not {pipeline!r}; give each "
+                "pipeline a checkpoint of its own"
+            )
+        return progress
+    if written:
+        raise GapError(
+            f"none of the {len(written)} files in {folder} can be read, so it is not known what was published; "
+            f"restore them, or {REPUBLISH}"
+        )
+    return None
+
+
+def logged_progress(folder: str, text: str) -> PublishProgress | None:
+    """Return the progress in the text of a file of a publish log; None for a file that is not complete. Raises
+    DefinitionError for one of a newer bridge."""
+    try:
+        return PublishProgress.from_json(text)
+    except NotImplementedError:
+        raise DefinitionError(
+            f"{folder} was written by a newer bridge; use that one, or another run.checkpoint"
+        ) from None
+    except ValueError:
+        return None

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from bridge.delta.commit_history import APPENDS, DELETED, INSERTED, NO_ROWS, UPDATED
+from bridge.commit_operations import APPENDS, DELETED, INSERTED, NO_ROWS, OTHER_NO_ROWS, UPDATED
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import Table
 
@@ -16,9 +16,6 @@ __all__ = ["ChangeCounts", "count_changes"]
 
 _COUNTED_OPERATIONS = ("MERGE", "UPDATE", "DELETE", *APPENDS)
 """Operations (Delta's names) whose metrics count rows."""
-
-_OTHER_NO_ROWS = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE PROTOCOL")
-"""Operations, beside `commit_history.NO_ROWS`, that change no rows."""
 
 _LOOK_BACK = 200
 """How many commits are searched for the last arrival of rows, where no earlier run names a version to count from."""
@@ -51,7 +48,7 @@ def count_changes(table: Table, after: int | None, last: int) -> ChangeCounts:
         if after is not None:
             commits = commits.where(F.col("version") > after)
         counts = {"inserted": _inserted(), "updated": _metric(*UPDATED), "deleted": _metric(*DELETED)}
-        known = (*_COUNTED_OPERATIONS, *NO_ROWS, *_OTHER_NO_ROWS)
+        known = (*_COUNTED_OPERATIONS, *NO_ROWS, *OTHER_NO_ROWS)
         counted = commits.select(
             "version",
             *(count.alias(name) for name, count in counts.items()),

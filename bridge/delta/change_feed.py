@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
+from bridge.commit_operations import NO_ROWS
 from bridge.delta.appended_files import count_at, rows_at
 from bridge.delta.changed_files import (
     BEFORE_IMAGE,
@@ -21,7 +22,6 @@ from bridge.delta.changed_files import (
     changed_rows,
 )
 from bridge.delta.columnar_feed import read_as_columns
-from bridge.delta.commit_history import NO_ROWS
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
 from bridge.delta.log_description import describe, newest_version
 from bridge.delta.table import Table

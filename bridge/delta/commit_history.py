@@ -4,32 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from bridge.commit_operations import NO_ROWS, row_counts
 from bridge.delta.ingest_progress import merged_by, newest_first
 from bridge.delta.table import Table
 
-__all__ = ["APPENDS", "DELETED", "INSERTED", "NO_ROWS", "UPDATED", "CommitHistory", "commit_history"]
-
-NO_ROWS = (
-    "ADD COLUMNS",
-    "CHANGE COLUMN",
-    "CLUSTER BY",
-    "OPTIMIZE",
-    "SET TBLPROPERTIES",
-    "UNSET TBLPROPERTIES",
-    "VACUUM END",
-    "VACUUM START",
-)
-"""Operations that change no rows, by Delta's names."""
-
-APPENDS = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "COPY INTO")
-"""Operations whose `numOutputRows` counts the rows that they added."""
-
-INSERTED = ("numTargetRowsInserted", "num_target_rows_inserted")
-UPDATED = ("numTargetRowsUpdated", "num_target_rows_updated", "numUpdatedRows")
-DELETED = ("numTargetRowsDeleted", "num_target_rows_deleted", "numDeletedRows")
-"""Metrics that count rows, by Spark's name and by delta-rs's; the first one that a commit has is used."""
+__all__ = ["CommitHistory", "commit_history"]
 
 
 @dataclass(frozen=True)
@@ -66,16 +46,9 @@ def commit_history(table: Table, first: int, last: int, key: Sequence[str]) -> C
     for commit in newest_first(table):
         version = int(commit["version"])
         if first <= version <= last:
-            rows[version] = _rows(commit)
+            rows[version] = sum(row_counts(commit["operation"], commit["operationMetrics"] or {}))
             if merged_by(commit["userMetadata"], table.columns) != frozenset(key):
                 others[version] = str(commit["operation"])
         if version <= first:
             break
     return CommitHistory(first, last, others, rows)
-
-
-def _rows(commit: Mapping[str, Any]) -> int:
-    metrics = commit["operationMetrics"] or {}
-    counts = [("numOutputRows",)] if commit["operation"] in APPENDS else [INSERTED, UPDATED, DELETED]
-    counted = (next((metrics[name] for name in names if name in metrics), "0") for names in counts)
-    return sum(int(count) for count in counted)

@@ -138,7 +138,7 @@ class Engines:
         changes = given if isinstance(given, DataFrame) else _frame(table, given)
         if adds and not self._has_rows:
             load_reason = f"{reason}; the table was empty, so nothing was merged"
-            load_progress = _with_engine(progress, Engine.SPARK, load_reason).merging(table, key)
+            load_progress = _with_engine(progress, Engine.SPARK, load_reason).merging(table.target, key)
             try:
                 result = initial_load(
                     table, changes, rows=adds, progress=load_progress, semantics=self._semantics

@@ -181,7 +181,7 @@ class DeletionVectorsEngine:
             "numTargetRowsDeleted": deleted,
             "executionTimeMs": round(1000 * (time.monotonic() - started)),
         }
-        metadata = progress.merging(table, key).to_json(table.id)
+        metadata = progress.merging(table.target, key).to_json(table.id)
         version = snapshot.version + 1
         done = write_commit(
             snapshot.store,

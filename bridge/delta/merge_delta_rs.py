@@ -157,7 +157,7 @@ def commit_merge(
     from deltalake import PostCommitHookProperties
 
     fields = all_fields(target)
-    commit = commit_properties(table, progress.merging(table, statement.key))
+    commit = commit_properties(table, progress.merging(table.target, statement.key))
     hooks = PostCommitHookProperties(**NO_HOOKS)
     merger = target.merge(
         source,

@@ -106,7 +106,7 @@ class SparkEngine:
         conflict: Exception | None = None
         for _ in attempts():
             progress = following(table, progress)
-            settings = merge_settings | txn_settings(table, progress.merging(table, key))
+            settings = merge_settings | txn_settings(table, progress.merging(table.target, key))
             try:
                 with lost_values(table), table_errors(table), session_settings(table.spark, settings):
                     counts = _execute(table, table.delta(), changes, statement, predicate.condition)

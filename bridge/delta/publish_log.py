@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from bridge import storage
 from bridge.bridge_folders import publish_log_batch, publish_log_file, publish_log_folder
 from bridge.delta.write_once import write_once
-from bridge.errors import REPUBLISH, ConcurrentRunError, DefinitionError, GapError
-from bridge.publish_progress import PublishProgress
+from bridge.errors import ConcurrentRunError
+from bridge.publish_progress import PublishProgress, logged_progress, newest_progress
 
 __all__ = ["PublishLog"]
 
@@ -27,29 +27,9 @@ class PublishLog:
         self._folder = publish_log_folder(checkpoint)
 
     def last(self) -> PublishProgress | None:
-        """Read the newest progress; None before the first batch.
-
-        A file that cannot be read (a disk was full, the machine went down) counts as not written: the progress of the
-        file before it is returned, and its batch is sent again. Raises GapError when no file can be read,
-        DefinitionError when the checkpoint belongs to another pipeline.
-        """
-        numbers = self._numbers()
-        for number in reversed(numbers):
-            progress = self._read(number)
-            if progress is None:
-                continue
-            if progress.pipeline != self._pipeline:
-                raise DefinitionError(
-                    f"run.checkpoint: {self._folder} belongs to pipeline {progress.pipeline!r}, not "
-                    f"{self._pipeline!r}; give each pipeline a checkpoint of its own"
-                )
-            return progress
-        if numbers:
-            raise GapError(
-                f"none of the {len(numbers)} files in {self._folder} can be read, so it is not known what was "
-                f"published; restore them, or {REPUBLISH}"
-            )
-        return None
+        """Do as `newest_progress` does. The batch of a file that cannot be read is sent again."""
+        names = storage.list_names(self._spark, self._folder)
+        return newest_progress(self._folder, names, self._text, self._pipeline)
 
     def write(self, progress: PublishProgress) -> None:
         """Record progress as the file of its batch, atomically, and delete all but the last 20 files.
@@ -59,7 +39,7 @@ class PublishLog:
         path = self._file(progress.batch)
         text = progress.to_json()
         if not write_once(self._spark, path, text):
-            if self._read(progress.batch) is not None:
+            if logged_progress(self._folder, self._text(publish_log_file(progress.batch))) is not None:
                 raise ConcurrentRunError(
                     f"batch {progress.batch} of pipeline {self._pipeline!r} is recorded in {self._folder} by another "
                     "run; stop one of the two, then start again: it continues where the other ended"
@@ -74,15 +54,8 @@ class PublishLog:
         batches = map(publish_log_batch, storage.list_names(self._spark, self._folder))
         return sorted(batch for batch in batches if batch is not None)
 
-    def _read(self, number: int) -> PublishProgress | None:
-        try:
-            return PublishProgress.from_json(storage.read_text(self._spark, self._file(number)))
-        except NotImplementedError:
-            raise DefinitionError(
-                f"{self._folder} was written by a newer bridge; use that one, or another run.checkpoint"
-            ) from None
-        except ValueError:
-            return None
+    def _text(self, name: str) -> str:
+        return storage.read_text(self._spark, f"{self._folder}/{name}")
 
     def _file(self, number: int) -> str:
         return f"{self._folder}/{publish_log_file(number)}"

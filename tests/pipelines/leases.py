@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.definition import Definition
+from bridge.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.lease import Lease, LeaseTiming, acquire_lease
-from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
 
 EVERY = 0.2
 FAST = LeaseTiming(heartbeat_seconds=EVERY, remote_heartbeat_seconds=EVERY, poll_seconds=0.02)

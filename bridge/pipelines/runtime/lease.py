@@ -26,7 +26,7 @@ from bridge.bridge_folders import claim_file, lease_file
 from bridge.definition import Definition
 from bridge.delta.write_once import write_once
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.pipelines.runtime.lease_owner import LeaseOwner, current_process
+from bridge.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.storage import TextFile
 

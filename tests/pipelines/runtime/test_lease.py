@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.errors import BridgeError, ConcurrentRunError
+from bridge.lease_owner import LeaseOwner
 from bridge.pipelines.runtime.lease import acquire_lease
-from bridge.pipelines.runtime.lease_owner import LeaseOwner
 from bridge.storage import TextFile
 from tests.pipelines.leases import FILE, Desk, at_work
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge import lease_owner
 from bridge.errors import ConcurrentRunError
-from bridge.pipelines.runtime import lease_owner
 from bridge.pipelines.runtime.lease import LeaseTiming
 from bridge.storage import TextFile
 from tests.pipelines.leases import EVERY, Desk, at_work
