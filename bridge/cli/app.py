@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge import cdc_jobs, config, sql
-from bridge.cli import check_command, ops_commands, process, run_command, topics_command, txn_commands
+from bridge.cli import (
+    check_command,
+    ops_commands,
+    page_commands,
+    process,
+    run_command,
+    topics_command,
+    txn_commands,
+)
 from bridge.cli.arguments import (
     Conf,
     Every,
@@ -133,6 +141,8 @@ for _verb in (
     ops_commands.peek,
     ops_commands.maintain,
     topics_command.topics,
+    page_commands.top,
+    page_commands.report,
 ):
     app.command()(_verb)
 

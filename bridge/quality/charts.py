@@ -1,4 +1,4 @@
-"""Computes the charts of trends: positions of lines, bars and ticks in percent of width and height. Plain Python."""
+"""Computes charts: positions of lines, bars and ticks in percent of width and height. Plain Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from bridge.quality.history import PastRun
 from bridge.quality.wording import counted, moment
 
-__all__ = ["Bar", "Chart", "Tick", "charts", "short_number"]
+__all__ = ["Bar", "Chart", "Tick", "charts", "short_number", "stacked"]
 
 _MAX_BAR_WIDTH = 9.0
 _BAR_WIDTH_RATIO = 0.62
@@ -130,7 +130,7 @@ def _failures(runs: Sequence[PastRun]) -> Chart:
         series.append(("info", "info", [r.infos for r in runs]))
     bad = sum(r.failed > 0 for r in runs)
     now = runs[-1]
-    return _stacked(
+    return stacked(
         "failures",
         "Expectations not met",
         f"{now.failed} of {now.total}",
@@ -153,7 +153,7 @@ def _changes(runs: Sequence[PastRun]) -> Chart:
         ("deleted", "deleted", [r.deleted or 0 for r in runs]),
     ]
     shown = "not known" if now.changes is None else f"{now.changes:,}"
-    return _stacked(
+    return stacked(
         "mix",
         "Changes between runs",
         shown,
@@ -165,7 +165,7 @@ def _changes(runs: Sequence[PastRun]) -> Chart:
     )
 
 
-def _stacked(
+def stacked(
     id: str,
     title: str,
     now: str,
@@ -174,6 +174,8 @@ def _stacked(
     series: Sequence[tuple[str, str, Sequence[int]]],
     missing: Sequence[bool] = (),
 ) -> Chart:
+    """Returns bars of several series on each other, each (class, label, values), with the last values in the legend.
+    `missing` says of which bars nothing is known."""
     totals = [sum(column) for column in zip(*(values for _, _, values in series), strict=True)]
     ticks, floor_, top = _scale(0, max(totals))
     count = len(totals)

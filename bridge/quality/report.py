@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from bridge.errors import BridgeError
@@ -19,7 +19,7 @@ from bridge.quality.summary import headline, in_order, sentences, state_of, tren
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import age, moment, percent
 
-__all__ = ["html", "write"]
+__all__ = ["html", "templates", "write"]
 
 
 def html(verdict: Verdict, history: History, now: PastRun) -> str:
@@ -30,7 +30,7 @@ def html(verdict: Verdict, history: History, now: PastRun) -> str:
     """
     runs = (*history.runs, now)
     return (
-        _templates()
+        templates("bridge.quality")
         .get_template("report.html.j2")
         .render(
             verdict=verdict,
@@ -94,9 +94,10 @@ def _facts(verdict: Verdict, now: PastRun) -> dict[str, str]:
 
 
 @cache
-def _templates() -> Environment:
+def templates(*packages: str) -> Environment:
+    """Returns the templates of these packages; of those with the same name that of the first."""
     environment = Environment(
-        loader=PackageLoader("bridge.quality"),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -35,10 +35,10 @@ __all__ = [
 FOUND = (*FAULTS, *LEAKS)
 LOCAL, CLUSTER = "local", "cluster"
 ROOT = Path(__file__).parents[2]
-NOT_PLAYED = ("cli", "demo", "peek")
+NOT_PLAYED = ("cli", "demo", "history", "pages", "peek")
 """Folders of bridge/ that no ingest, publish, script or job imports: plays before and after a change in them are plays
 of the same code."""
-_ONCE_NOT_PLAYED = (*NOT_PLAYED, "pipelines/scripts", "sql")
+_ONCE_NOT_PLAYED = ("cli", "demo", "peek", "pipelines/scripts", "sql")
 """Those of the plays that do not say it: they had no scripts and no jobs."""
 
 

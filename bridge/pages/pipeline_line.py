@@ -1,0 +1,234 @@
+"""Looks at one pipeline from outside of its process: its table's log, its topic, its checkpoint, its metrics.
+
+What cannot be seen is a reason in the line of the pipeline; nothing that is wrong there raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from bridge.definition import Definition
+from bridge.errors import BridgeError
+from bridge.history.commits import CommitLog
+from bridge.lake.reached_store import reached_store
+from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.metrics.monitoring import Monitoring
+from bridge.offsets import Offsets
+from bridge.pages.run_files import PublishLogReader, last_event, lease_state
+from bridge.pages.scrape import Scraped, scrape
+from bridge.publish_progress import NOTHING
+
+__all__ = ["Line", "Look", "Watched"]
+
+_T = TypeVar("_T")
+_COMMITS = 200
+_RATE_SECONDS = 300
+_KAFKA_SECONDS = 5.0
+_BY_NAME = "delta.table names a table of a catalog, which only Spark finds"
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A pipeline to look at."""
+
+    definition: Definition
+    verbs: tuple[str, ...] = ("ingest", "publish")
+    """What its file may be run with; those that never ran have no line of their own."""
+    monitoring: Monitoring | None = None
+    """Where its runs show what they do, if that is not `run` of the definition."""
+    lease: tuple[str, str] | None = None
+    """The folder and the side of the lease of its runs, if they have one with other pipelines."""
+    run: tuple[str, str] | None = None
+    """What events call such runs: pipeline and verb."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is known of one direction of a pipeline now. None where it is not known."""
+
+    file: str
+    pipeline: str
+    verb: str | None = None
+    """`ingest` or `publish`; None where neither ever ran."""
+    state: str = "unknown"
+    """`running`, `stopped`, `never ran` or `unknown`."""
+    records_per_second: float | None = None
+    """By the metrics of the run, of the last minute; else by commits, of the last five minutes."""
+    lag: int | None = None
+    """Offsets of an ingest, versions of a publish."""
+    lag_by_partition: Mapping[str, int] = field(default_factory=dict)
+    """`topic-0` -> offsets; of an ingest only."""
+    freshness_seconds: float | None = None
+    """From the timestamp of the newest record of the last batch to its commit."""
+    last_commit: str | None = None
+    """When the last batch was committed, ISO 8601 in UTC."""
+    last_commit_seconds: float | None = None
+    """How long ago that was."""
+    version: int | None = None
+    """The version of the last batch; of a publish, up to which all is sent."""
+    engine: str | None = None
+    reader: str | None = None
+    error: str | None = None
+    """That ended the last run, by `run.events`."""
+    reason: str | None = None
+    """Why something is not known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, JSON-ready."""
+        return asdict(self)
+
+
+class Look:
+    """One pipeline, looked at again and again by one thread."""
+
+    def __init__(self, file: str, watched: Watched) -> None:
+        self._file, self._watched, self._definition = file, watched, watched.definition
+        self._log: CommitLog | None = None
+        self._sent: PublishLogReader | None = None
+        self._reasons: list[str] = []
+
+    def lines(self, now_ms: int) -> list[Line]:
+        """A line for each direction that ever ran; one without a direction where none did."""
+        self._reasons = []
+        monitoring = self._watched.monitoring or self._definition.run.monitoring
+        target = monitoring.metrics
+        scraped = self._try(lambda: scrape(target)) if target else None
+        log = self._try(self._followed)
+        common = tuple(self._reasons)
+        lines = []
+        for verb in self._watched.verbs:
+            self._reasons = [*common]
+            line = self._seen(verb, log, scraped, monitoring.events, now_ms)
+            lines.append(replace(line, reason="; ".join(dict.fromkeys(self._reasons)) or None))
+        ran = [line for line in lines if line.state != "never ran"]
+        if ran or len(self._watched.verbs) == 1:
+            return ran or lines
+        return [replace(lines[0], verb=None)]
+
+    def _seen(
+        self, verb: str, log: CommitLog | None, scraped: Scraped | None, events: str | None, now_ms: int
+    ) -> Line:
+        name = self._definition.name
+        values = scraped.of(name, verb) if scraped else {}
+        state = "running" if values else self._try(lambda: self._state(verb, now_ms)) or "unknown"
+        line = Line(self._file, name, verb, state)
+        if events not in (None, "stdout"):
+            line = self._try(lambda: self._with_events(line, str(events))) or line
+        progress = self._ingested if verb == "ingest" else self._published
+        found = self._try(lambda: progress(line, log, now_ms)) or line
+        if found.state == "never ran" and found.version is not None:
+            found = replace(found, state="stopped")  # its checkpoint was lost
+        return _with_metrics(found, values, scraped)
+
+    def _followed(self) -> CommitLog:
+        path = self._definition.delta.path
+        if path is None:
+            raise UnsupportedByEngine(_BY_NAME)
+        self._log = self._log or CommitLog(reached_store(path), _COMMITS)
+        self._log.follow()
+        return self._log
+
+    def _state(self, verb: str, now_ms: int) -> str:
+        folder, side = self._watched.lease or (self._definition.run.checkpoint, verb)
+        lease = lease_state(folder, side, now_ms)
+        if lease.is_held:
+            return "running"
+        return "stopped" if lease.was_taken else "never ran"
+
+    def _ingested(self, line: Line, log: CommitLog | None, now_ms: int) -> Line:
+        if log is None:
+            return line
+        found = log.progress.get(self._definition.name)
+        if found is None:
+            if line.state != "never ran" and log.newest >= 0:
+                self._reasons.append(f"no batch among the last {len(log.commits)} commits")
+            return line
+        progress, version = found
+        own = [commit for commit in log.commits if commit.pipeline == self._definition.name]
+        newest = own[-1] if own else None
+        since = now_ms - 1000 * _RATE_SECONDS
+        line = replace(
+            line,
+            version=version,
+            engine=progress.engine or None,
+            records_per_second=sum(c.records or 0 for c in own if c.at_ms >= since) / _RATE_SECONDS,
+        )
+        if newest is not None:
+            line = _committed(line, newest.at_ms, now_ms)
+            if newest.newest_ms is not None:
+                line = replace(line, freshness_seconds=max(0, newest.at_ms - newest.newest_ms) / 1000)
+        lags = self._try(lambda: self._lags(progress.offsets))
+        return line if lags is None else replace(line, lag=sum(lags.values()), lag_by_partition=lags)
+
+    def _lags(self, offsets: Offsets) -> dict[str, int]:
+        from bridge.kafka import admin
+
+        topic = admin.resolve(self._definition.topic, timeout=_KAFKA_SECONDS)
+        end = admin.describe(topic, timeout=_KAFKA_SECONDS).end
+        return {f"{t}-{p}": max(0, last - (offsets.get(t, p) or 0)) for t, p, last in end}
+
+    def _published(self, line: Line, log: CommitLog | None, now_ms: int) -> Line:
+        checkpoint = self._definition.run.checkpoint
+        self._sent = self._sent or PublishLogReader(checkpoint, self._definition.name)
+        progress, written_ms = self._sent.last(), self._sent.written_ms
+        if progress is None or written_ms is None:
+            return line
+        line = _committed(line, written_ms, now_ms)
+        if progress.version == NOTHING:
+            return line
+        line = replace(line, version=progress.version)
+        if log is None:
+            return line
+        before = self._sent.version_at(now_ms - 1000 * _RATE_SECONDS) or 0
+        sent = sum(c.rows for c in log.commits if before < c.version <= progress.version)
+        return replace(
+            line, lag=max(0, log.newest - progress.version), records_per_second=sent / _RATE_SECONDS
+        )
+
+    def _with_events(self, line: Line, file: str) -> Line:
+        own = (line.pipeline, str(line.verb))
+        event = last_event(file, {own, self._watched.run or own})
+        if event is None:
+            return line
+        if event.get("event") == "failed":
+            told = ": ".join(str(event[name]) for name in ("error", "message") if event.get(name))
+            line = replace(line, error=told or None)
+        return replace(line, reader=event.get("reader") or None)
+
+    def _try(self, work: Callable[[], _T]) -> _T | None:
+        """What fails is a reason, and None. Texts of errors that are not the bridge's may hold anything."""
+        try:
+            return work()
+        except (BridgeError, UnsupportedByEngine) as error:
+            self._reasons.append(str(error))
+        except OSError as error:
+            self._reasons.append(f"{error.filename or type(error).__name__}: {error.strerror}")
+        except Exception as error:
+            self._reasons.append(type(error).__name__)
+        return None
+
+
+def _committed(line: Line, at_ms: int, now_ms: int) -> Line:
+    at = datetime.fromtimestamp(at_ms / 1000, timezone.utc).isoformat(timespec="seconds")
+    return replace(line, last_commit=at, last_commit_seconds=max(0, now_ms - at_ms) / 1000)
+
+
+def _with_metrics(line: Line, values: Mapping[str, float], scraped: Scraped | None) -> Line:
+    """What the run itself says is newer than what it has committed."""
+    if not values or scraped is None:
+        return line
+    of_ingest = line.verb == "ingest"
+    lag = values.get("pendingRecords" if of_ingest else "pending_versions")
+    emitted = values.get("currentEmitEventTimeLag")
+    return replace(
+        line,
+        records_per_second=values.get(
+            "numRecordsInPerSecond" if of_ingest else "numRecordsOutPerSecond", line.records_per_second
+        ),
+        lag=line.lag if line.lag is not None or lag is None else int(lag),
+        freshness_seconds=line.freshness_seconds if emitted is None else max(0.0, emitted / 1000),
+        reader=scraped.reader(line.pipeline, str(line.verb)) or line.reader,
+    )
