@@ -23,6 +23,7 @@ MADE = {
     "kafka/stall_detector.py": "kafka/test_stall_detector.py::test_threads_that_compute_are_no_stall",
     "metrics/alerts.py": "metrics/test_alerts.py::test_a_slow_webhook_does_not_slow_the_batches",
     "metrics/targets.py": "metrics/test_otlp.py::test_a_slow_collector_slows_no_batch",
+    "pages/watch.py": "pages/test_watch.py::test_a_slow_and_a_broken_file_beside_good_ones",
     "pipelines/ingest/read_ahead.py": "delta/test_append_files.py::test_threads_may_share_it",
     "pipelines/ingest/stream_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/worker_warm_up.py": "pipelines/ingest/test_worker_warm_up.py",

@@ -133,7 +133,8 @@ class Look:
 
     def _state(self, verb: str, now_ms: int) -> str:
         folder, side = self._watched.lease or (self._definition.run.checkpoint, verb)
-        lease = lease_state(folder, side, now_ms)
+        names = {self._definition.name, *(self._watched.run or ())[:1]}
+        lease = lease_state(folder, side, names, now_ms)
         if lease.is_held:
             return "running"
         return "stopped" if lease.was_taken else "never ran"

@@ -30,13 +30,16 @@ class LeaseState:
     """Whether its owner is a process that runs here, or sends heartbeats from elsewhere."""
 
 
-def lease_state(folder: str, side: str, now_ms: int) -> LeaseState:
-    """Read the lease `side` in a folder. Raises the store's errors."""
+def lease_state(folder: str, side: str, names: Collection[str], now_ms: int) -> LeaseState:
+    """Read the lease `side` in a folder. One whose run has none of these names is not counted. Raises the store's
+    errors."""
     store, name = reached_store(folder), Path(lease_file(folder, side)).name
     head = store.head(name)
     if head is None:
         return LeaseState(False, False)
     owner = LeaseOwner.from_json(store.read(name).decode())
+    if owner is not None and owner.pipeline not in names:
+        return LeaseState(False, False)
     if owner is None or owner.released or owner.is_gone():
         return LeaseState(True, False)
     silent_seconds = now_ms / 1000 - head.modified

@@ -67,11 +67,12 @@ class TimeAxis:
 
     def labels(self) -> list[tuple[str, float]]:
         """Return five times or fewer, and where on the axis they are, in percent. Long ones are fewer."""
-        last = self.begin + self.parts * self.seconds
-        steps = 1 if self.parts < 4 else 2 if _DAY < last - self.begin <= 4 * _DAY else 4
-        at = [self.begin + (last - self.begin) * n // steps for n in range(steps + 1)]
+        span = self.parts * self.seconds
+        steps = 1 if self.parts < 4 else 2 if _DAY < span <= 4 * _DAY else 4
+        places = [round(self.parts * n / steps) for n in range(steps + 1)]
         return [
-            (_label(utc(1000 * second), last - self.begin), 100 * n / steps) for n, second in enumerate(at)
+            (_label(utc(1000 * (self.begin + n * self.seconds)), span), round(100 * n / self.parts, 2))
+            for n in places
         ]
 
 

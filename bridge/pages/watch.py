@@ -31,9 +31,15 @@ class File:
 class Watch:
     """The pipelines of some files. Its threads end with the process: a disk or store that hangs keeps none waiting."""
 
-    def __init__(self, files: Sequence[File], every_seconds: float | None) -> None:
+    def __init__(
+        self,
+        files: Sequence[File],
+        every_seconds: float | None,
+        *,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
         """With None each file is looked at once."""
-        self._files, self._every = files, every_seconds
+        self._files, self._every, self._patience = files, every_seconds, patience_seconds
         self._looks: dict[str, list[Look]] = {}
         self._seen: dict[str, list[Line]] = {}
         self._begun: dict[str, float] = {}
@@ -60,7 +66,7 @@ class Watch:
     def _lines_of(self, name: str, at: float) -> list[Line]:
         seen = self._seen.get(name) or [_unread(name)]
         waited = at - self._begun.get(name, at)
-        if waited < _PATIENCE_SECONDS:
+        if waited < self._patience:
             return seen
         reason = f"no answer for {waited:.0f} s" + ("; this was seen before" if name in self._seen else "")
         return [replace(line, reason="; ".join(filter(None, (reason, line.reason)))) for line in seen]

@@ -1,0 +1,142 @@
+"""The page of a table's history: its numbers, what of the history it shows, and that it is offline and well-formed."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from bridge.history.commits import CommitLog
+from bridge.history.quality_runs import QualityRun
+from bridge.lake.reached_store import reached_store
+from bridge.pages.history_page import history_page, known_quality
+from tests.history.logs import START_MS, Log
+from tests.pages.files import pipeline
+
+VOID = {"meta", "link", "br", "wbr", "rect", "path", "circle"}
+
+
+class Page(HTMLParser):
+    """The text of each table's rows, and what is not well-formed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.loads: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(text)
+        self.wrong += self.open
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.loads += [str(v) for k, v in attributes if k in ("src", "href", "data") and v and v[0] != "#"]
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, text: str) -> None:
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += text
+
+
+def shown(
+    folder: Path, *, most: int = 100, runs: list[QualityRun] | None = None, name: str = "orders"
+) -> str:
+    log = CommitLog(reached_store(str(folder / "table")), most, with_files=True)
+    log.follow()
+    text = history_page(pipeline(folder, name), log, runs, "no results of checks are stored", most)
+    page = Page(text)
+    assert page.wrong == []
+    assert page.loads == []
+    assert not re.search(r"https?:|<script|@import|url\(|@font-face", text)
+    return text
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in row] for row in Page(text).rows]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Log:
+    return Log.at(tmp_path / "table")
+
+
+def test_all_of_a_history(tmp_path: Path, table: Log) -> None:
+    table.commit("CREATE TABLE", engineInfo="changelog-bridge/1.0.0")
+    table.batch(1000, 500, counts=(900, 20, 3), files=(20_000,), engine="spark (it has 5,000 bytes)")
+    table.batch(1500, 900, counts=(300, 7, 1), files=(4_000, 1_000), engine="spark (it has 70 bytes)")
+    table.batch(1501, 900, counts=(1, 0, 0), engine="delta-rs", timestamp=START_MS + 3_720_000)
+    table.commit("VACUUM END", engineInfo="Spark")
+    table.commit("UPDATE", operationMetrics={"numUpdatedRows": "5"}, engineInfo="Databricks")
+    text = shown(tmp_path)
+    assert "Versions 0 to 5: 6 commits, all that the table has." in text
+    assert "27 Nov 2026, 17:20 UTC to 27 Nov 2026, 18:22 UTC" in text
+    assert re.findall(r"<dd>(.*?)</dd>", text) == ["2,401", "1,237", "6", "1 hour"]
+    rows = rows_of(text)
+    assert ["spark", "it has … bytes", "2", "2,400"] in rows
+    assert ["delta-rs", "–", "1", "1"] in rows
+    assert ["UPDATE", "Databricks", "1", "5", "27 November 2026, 17:25:00 UTC"] in rows
+    assert ["VACUUM END", "Spark", "1", "27 November 2026, 17:24:00 UTC"] in rows
+    gap = next(row for row in rows if row[-1] == "2 to 3")
+    assert gap[:2] == ["1 hour", "27 November 2026, 17:22:00 UTC"]
+    committed = "27 November 2026, 17:22:00 UTC"
+    assert ["2", committed, "MERGE", "900", "300", "7", "1", "2", "5.0 kB"] in rows
+    assert "Quality: no results of checks are stored" in text
+
+
+def test_no_table_and_one_commit(tmp_path: Path, table: Log) -> None:
+    text = shown(tmp_path)
+    assert "There is no table yet, or its log is empty." in text
+    assert "Over time" not in text.split("<main")[1]
+    table.batch(5, counts=(5, 0, 0))
+    text = shown(tmp_path)
+    assert "Versions 0 to 0: 1 commit, all that the table has." in text
+    assert "There is one commit." in text
+    assert "None: no other writer changed rows." in text
+    assert "Neither OPTIMIZE nor VACUUM ran." in text
+
+
+def test_what_of_many_commits_was_read(tmp_path: Path, table: Log) -> None:
+    for offset in range(40):
+        table.batch(offset)
+    assert "Versions 30 to 39: 10 commits. Older ones were not read; --commits reads more." in shown(
+        tmp_path, most=10
+    )
+    assert len([row for row in rows_of(shown(tmp_path)) if "MERGE" in row]) == 30
+    for version in range(5):
+        (tmp_path / "table" / "_delta_log" / f"{version:020}.json").unlink()
+    text = shown(tmp_path)
+    assert "Versions 5 to 39: 35 commits. The log does not have older ones any more." in text
+
+
+def test_text_of_writers_is_escaped(tmp_path: Path, table: Log) -> None:
+    table.commit("<b>UPDATE", engineInfo="<script>alert(1)</script>")
+    text = shown(tmp_path)
+    assert "&lt;b&gt;UPDATE" in text
+    assert "&lt;script&gt;" in text
+
+
+def test_checks(tmp_path: Path, table: Log) -> None:
+    table.batch(1)
+    assert "Expectations not met" in shown(tmp_path, runs=[QualityRun(START_MS, critical=1, expectations=3)])
+    assert "Quality: no check ran in this time" in shown(tmp_path, runs=[])
+
+
+def test_why_checks_are_not_known(tmp_path: Path, table: Log) -> None:
+    (tmp_path / "suite.json").write_text('{"name": "orders", "expectations": []}')
+    log = CommitLog(reached_store(str(tmp_path / "table")), 10)
+    by_name = "quality: {suite: suite.json, results: {table: a.b.c}}\n"
+    told = "quality.results names a table of a catalog, which only Spark finds"
+    assert known_quality(pipeline(tmp_path, sections=by_name), log) == (None, told)
+    assert known_quality(pipeline(tmp_path), log) == (None, "no results of checks are stored")
