@@ -73,7 +73,10 @@ def top(
 
 def report(
     file: FileOrScript,
-    html: Annotated[Path, typer.Option("--html", metavar="OUT", help="The page to write.")],
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="OUT", help="The page to write; default: NAME-history.html."),
+    ] = None,
     commits: Annotated[
         int, typer.Option(min=1, help="How many commits of the table are read at most, the newest ones.")
     ] = 10_000,
@@ -105,7 +108,8 @@ def report(
     except (UnsupportedByEngine, OSError) as failed:
         raise BridgeError(f"{definition.delta}: its log cannot be read: {failed}") from failed
     runs, quality = known_quality(definition, log)
-    written = write(history_page(definition, log, runs, quality, commits), html, "the history")
+    out = html or Path(f"{definition.name}-history.html")
+    written = write(history_page(definition, log, runs, quality, commits), out, "the history")
     screen.info(f"{counted(len(log.commits), 'commit')}: {written}")
 
 

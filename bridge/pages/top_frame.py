@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from textwrap import wrap
@@ -140,4 +141,4 @@ def _told(line: Line) -> str:
 
 
 def _short(seconds: float | None) -> str:
-    return "–" if seconds is None else duration(seconds).replace(" min", "min").replace(" s", "s")
+    return "–" if seconds is None else re.sub(r"(\d) ([a-z])", r"\1\2", duration(seconds))

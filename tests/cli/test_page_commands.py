@@ -72,8 +72,8 @@ def test_pipelines_that_ran(
     assert re.search(r"orders +ingest +stopped +0 +5 ", text)
     assert "█" in text and f"{world.topic}-" in text
 
-    assert "commits: history.html" in printed(capsys, "report", "orders.yaml", "--html", "history.html")
-    page = Path("history.html").read_text()
+    assert "commits: orders-history.html" in printed(capsys, "report", "orders.yaml")
+    page = Path("orders-history.html").read_text()
     numbers = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
     assert numbers["Records read"] == str(sum(report.records_in for report in reports)) == "12"
     changed = sum(report.inserted + report.updated + report.deleted for report in reports)

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from bridge import config
+from bridge.cli.page_commands import SCHEMA
 from bridge.console import batch_line
 from bridge.errors import DefinitionError
 from bridge.metrics import BatchReport
 from bridge.options import FORMATS, Support
 from bridge.options.properties import PREFIX, SETTINGS, Treatment
+from bridge.pages.pipeline_line import Line
+from bridge.pages.top_frame import details, overview
 from bridge.pipelines.operations.status import Status
 from tests.docs import files
 from tests.docs.commands import COMMANDS
@@ -186,6 +189,58 @@ def test_the_fields_of_a_status() -> None:
     rows = Page(DOCS / "operate.md").rows("Field")
     shown = {name for row in rows for name in re.findall(r"`(\w+)`", row[0])}
     assert shown == {field.name for field in fields(Status)} - {"pipeline", "table"}
+
+
+WATCHED = [
+    Line(
+        "conf/customers.yaml",
+        "customers",
+        "ingest",
+        "stopped",
+        records_per_second=0,
+        lag=0,
+        freshness_seconds=0.9,
+        last_commit_seconds=3 * 3600 + 120,
+        error="KafkaError: no answer from kafka-1:9092 within 20 s",
+    ),
+    Line(
+        "conf/orders.yaml",
+        "orders",
+        "ingest",
+        "running",
+        records_per_second=18_240,
+        lag=70_000,
+        lag_by_partition={"orders-0": 50_000, "orders-1": 20_000, "orders-2": 0},
+        freshness_seconds=1.2,
+        last_commit="2026-01-31T11:04:11+00:00",
+        last_commit_seconds=2.4,
+        version=1207,
+        engine="deletion-vectors",
+        reader="consumer",
+    ),
+    Line(
+        "conf/orders_publish.yaml",
+        "orders_publish",
+        "publish",
+        "running",
+        records_per_second=9_310,
+        lag=2,
+        last_commit_seconds=3.1,
+    ),
+    Line("conf/returns.yaml", "returns", None, "never ran"),
+]
+
+
+def test_the_page_of_top() -> None:
+    drawn = [text.plain for text in (*overview(WATCHED, 90), *details(WATCHED[1], 90))]
+    assert Page(DOCS / "watch.md").block_after("output: top").splitlines() == drawn
+
+
+def test_the_fields_of_top() -> None:
+    rows = Page(DOCS / "watch.md").rows("Shown")
+    shown = {name for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+    assert shown == {field.name for field in fields(Line)}
+    assert f"`{SCHEMA}`" in Page(DOCS / "watch.md").prose
 
 
 def test_the_fields_of_a_report() -> None:
