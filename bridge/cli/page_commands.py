@@ -32,6 +32,7 @@ __all__ = ["SCHEMA", "report", "top"]
 SCHEMA = "changelog-bridge/top/1"
 """Of the JSON: fields are added; one that goes or changes its meaning makes a new version."""
 _ONCE_SECONDS = 30.0
+_LEAST_SECONDS = 0.1
 _KEYS = {"\x1b[A": -1, "k": -1, "\x1b[B": 1, "j": 1}
 
 
@@ -63,7 +64,7 @@ def top(
     found, console = watched_files(files or []), Screen().out
     if not (once or (console.is_terminal and sys.stdin.isatty())):
         once = True  # a pipe has no pages
-    watch = Watch(found, None if once else pause)
+    watch = Watch(found, None if once else max(_LEAST_SECONDS, pause or 0))
     if not once:
         _show(watch, console)
         return

@@ -81,11 +81,15 @@ class CommitLog:
         """Read what has come since, or all anew where this is no longer the same table.
 
         Raises the store's errors: UnsupportedByEngine, OSError; TableError for a commit that is no JSON."""
-        if self.newest < 0 or self._stamp_of(self.newest) != self._stamp:
-            self._open()
-            return
-        while self._read([self.newest + 1]):
-            pass
+        try:
+            if self.newest < 0 or self._stamp_of(self.newest) != self._stamp:
+                self._open()
+                return
+            while self._read([self.newest + 1]):
+                pass
+        except BaseException:
+            self.newest = -1  # what was read so far may be half of it
+            raise
 
     def _open(self) -> None:
         self.commits.clear()

@@ -15,6 +15,7 @@ _T = TypeVar("_T")
 _MOST = 60
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _WIDTHS = (
+    *(1, 2, 5, 10, 15, 30),
     *(n * _MINUTE for n in (1, 2, 5, 10, 15, 30)),
     *(n * _HOUR for n in (1, 2, 3, 6, 12)),
     *(n * _DAY for n in (1, 2, 7, 14, 28, 91, 364)),
@@ -71,12 +72,17 @@ class TimeAxis:
         steps = 1 if self.parts < 4 else 2 if _DAY < span <= 4 * _DAY else 4
         places = [round(self.parts * n / steps) for n in range(steps + 1)]
         return [
-            (_label(utc(1000 * (self.begin + n * self.seconds)), span), round(100 * n / self.parts, 2))
+            (
+                _label(utc(1000 * (self.begin + n * self.seconds)), self.seconds, span),
+                round(100 * n / self.parts, 2),
+            )
             for n in places
         ]
 
 
-def _label(at: datetime, span: int) -> str:
+def _label(at: datetime, seconds: int, span: int) -> str:
+    if seconds < _MINUTE:
+        return f"{at:%H:%M:%S}"
     if span <= _DAY:
         return f"{at:%H:%M}"
     if span <= 4 * _DAY:

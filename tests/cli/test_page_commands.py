@@ -19,14 +19,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.bridge_folders import publish_log_file
 from bridge.cli.app import main
 from bridge.cli.page_commands import SCHEMA
 from bridge.embedded.broker import Broker
+from bridge.lake.reached_store import reached_store
 from bridge.metrics import BatchReport
 from bridge.pages.pipeline_line import Line
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
+from bridge.publish_progress import PublishProgress
+from bridge.store_options import given_settings
 from tests.history.logs import Log
+from tests.object_store import BUCKET, SECRET, ObjectStore
 from tests.pages.files import pipeline
 from tests.pipelines.world import World, tombstone, upsert
 
@@ -94,6 +99,36 @@ def test_neither_starts_spark(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[] [0, 0]"
+
+
+def test_a_table_and_a_checkpoint_on_s3(
+    object_store: ObjectStore,
+    tmp_path: Path,
+    unique: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the login of --conf, in the threads of the page, too."""
+    monkeypatch.chdir(tmp_path)
+    folder = f"s3a://{BUCKET}/{unique('lake')}"
+    settings = {f"spark.hadoop.{name}": value for name, value in object_store.settings().items()}
+    with given_settings(lambda: settings):
+        stores = [reached_store(f"{folder}/{name}") for name in ("table", "checkpoint-orders")]
+    Log(stores[0]).batch(3)
+    sent = PublishProgress("orders", "the-table", version=0, batch=0)
+    stores[1].create(f"publish/{publish_log_file(0)}", sent.to_json().encode())
+    definition = pipeline(tmp_path, delta=f"path: '{folder}/table'")
+    text = (tmp_path / "orders.yaml").read_text()
+    (tmp_path / "orders.yaml").write_text(text.replace("checkpoint-orders", f"'{folder}/checkpoint-orders'"))
+    conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    found = json.loads(printed(capsys, "top", "orders.yaml", "--once", "--json", *conf))
+    ingested, published = found["pipelines"]
+    assert (ingested["version"], ingested["state"]) == (0, "stopped")
+    assert (published["version"], published["lag"], published["reason"]) == (0, 0, None)
+    printed(capsys, "report", "orders.yaml", *conf)
+    assert f"<h1>{folder}" in Path("orders-history.html").read_text().replace("<wbr>", "")
+    assert SECRET not in Path("orders-history.html").read_text() + json.dumps(found)
+    assert definition.delta.path == f"{folder}/table"
 
 
 @pytest.mark.parametrize(

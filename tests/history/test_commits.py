@@ -126,6 +126,21 @@ def test_a_commit_that_is_no_json_is_an_error(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_a_log_that_could_not_be_read_is_read_anew(tmp_path: Path) -> None:
+    log = Log.at(tmp_path)
+    log.batch(1)
+    found = read(tmp_path)
+    log.batch(2)
+    newer = tmp_path / "_delta_log" / f"{log.batch(4):020}.json"
+    text = newer.read_text()
+    newer.write_text(text.replace('\\"format\\": 1', '\\"format\\": 2'))
+    with pytest.raises(TableError, match="progress is written in format 2"):
+        found.follow()
+    newer.write_text(text)
+    found.follow()
+    assert [(c.version, c.records) for c in found.commits] == [(0, 1), (1, 1), (2, 2)]
+
+
 def test_a_table_on_s3(object_store: ObjectStore, unique: Callable[[str], str]) -> None:
     place = f"s3a://{BUCKET}/{unique('table')}"
     settings = {f"spark.hadoop.{name}": value for name, value in object_store.settings().items()}

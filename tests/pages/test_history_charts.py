@@ -22,7 +22,7 @@ def commits_of(folder: Path) -> list[Commit]:
 
 
 def drawn(commits: list[Commit], runs: list[QualityRun] | None = None) -> dict[str, Chart]:
-    axis = TimeAxis.of(commits[0].at_ms, commits[-1].at_ms)
+    axis = TimeAxis(START_MS // 1000, 60, len(commits))
     return {chart.id: chart for chart in history_charts(commits, runs, axis)}
 
 

@@ -13,7 +13,8 @@ MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 @pytest.mark.parametrize(
     ("span", "width", "parts", "labels"),
     [
-        (0, "1 minute", 1, ["12:00", "12:01"]),
+        (0, "1 second", 1, ["12:00:00", "12:00:01"]),
+        (25 * MINUTE, "30 seconds", 51, ["12:00:00", "12:06:30", "12:13:00", "12:19:00", "12:25:30"]),
         (50 * MINUTE, "1 minute", 51, ["12:00", "12:13", "12:26", "12:38", "12:51"]),
         (10 * HOUR, "15 minutes", 41, ["12:00", "14:30", "17:00", "19:45", "22:15"]),
         (2 * DAY, "1 hour", 49, ["31 Jan 12:00", "1 Feb 12:00", "2 Feb 13:00"]),
@@ -37,10 +38,10 @@ def test_any_time_has_at_most_sixty_parts() -> None:
 
 
 def test_each_item_is_in_the_part_of_its_time() -> None:
-    axis = TimeAxis.of(NOON, NOON + 2 * MINUTE)
+    axis = TimeAxis(NOON // 1000, 60, 3)
     at = [NOON, NOON + MINUTE - 1, NOON + MINUTE, NOON + 2 * MINUTE, NOON + HOUR]
     assert axis.sums(at, lambda ms: ms, lambda ms: 1) == [2, 1, 2]
-    assert axis.each == "minute"
+    assert (axis.each, TimeAxis(0, 120, 1).each) == ("minute", "2 minutes")
 
 
 def test_utc() -> None:
