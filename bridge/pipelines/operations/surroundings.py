@@ -21,8 +21,8 @@ from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
 from bridge.kafka.client import AdminSession
 from bridge.kafka.transactions import TIMEOUT_MS
+from bridge.lease_owner import LeaseOwner
 from bridge.log_store import LOG_STORES
-from bridge.pipelines.runtime.lease_owner import LeaseOwner
 from bridge.quality import suite
 from bridge.spark_versions import or_public
 from bridge.storage import TextFile

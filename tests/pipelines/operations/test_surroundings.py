@@ -18,10 +18,10 @@ from bridge.bridge_folders import lease_file
 from bridge.definition import DeltaTarget
 from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, KafkaError
+from bridge.lease_owner import current_process, start_time
 from bridge.log_store import LOG_STORES
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Outcome
-from bridge.pipelines.runtime.lease_owner import current_process, start_time
 from bridge.session import session_settings
 from tests.pipelines.world import World, upsert
 
