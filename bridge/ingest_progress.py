@@ -45,6 +45,8 @@ class IngestProgress:
     one if others committed meanwhile; else the newest one that was looked at. None where that is not known."""
     starts: bool = field(default=False, compare=False)
     """The commit has no records: it is where a first run began that does not read its topic from the beginning."""
+    newest_ms: int | None = field(default=None, compare=False)
+    """The timestamp of the newest record of the batch, epoch milliseconds, for people; None without records."""
 
     def to_json(self, table_id: str) -> str:
         """Return the text for userMetadata of a commit to the table with that id."""
@@ -64,6 +66,7 @@ class IngestProgress:
                     **({"columns": self.columns, "at": self.at_ms} if self.columns else {}),
                     **({"after": self.after} if self.after is not None else {}),
                     **({"starts": True} if self.starts else {}),
+                    **({"newest": self.newest_ms} if self.newest_ms is not None else {}),
                 }
             }
         )
@@ -102,6 +105,7 @@ class IngestProgress:
             fields.get("at", 0),
             fields.get("after"),
             fields.get("starts", False),
+            fields.get("newest"),
         )
         return progress, fields["table"]
 

@@ -5,7 +5,6 @@ Formats: `commitInfo`, `add` and `remove` in "Actions" of the Delta protocol (PR
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -147,14 +146,13 @@ class CommitLog:
         progress, _ = parsed
         before = self.progress.get(progress.pipeline)
         self.progress[progress.pipeline] = progress, commit.version
-        newest = json.loads(text or "{}")["bridge"].get("newest")
         return replace(
             commit,
             pipeline=progress.pipeline,
             batch=progress.batch,
             engine=progress.engine,
             records=_records(before and before[0], progress),
-            newest_ms=newest if isinstance(newest, int) else None,
+            newest_ms=progress.newest_ms,
         )
 
     def _written_ms(self, version: int) -> float:

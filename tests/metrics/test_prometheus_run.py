@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -45,6 +47,9 @@ def test_the_metrics_of_the_manual_move(
     assert (first["bridge_numRecordsIn_total"], second["bridge_numRecordsIn_total"]) == (2, 5)
     assert (first["bridge_numRecordsOut_total"], second["bridge_numRecordsOut_total"]) == (2, 4)
     assert second["bridge_tombstones_total"] == 1
+    assert first["bridge_files_written_total"] < second["bridge_files_written_total"]
+    commits = [json.loads(text)["bridge"] for c in world.history() if (text := c["userMetadata"])]
+    assert [time.time() - c["newest"] / 1000 < 600 for c in commits] == [True, True]
     assert 0 <= second["bridge_currentFetchEventTimeLag"] <= second["bridge_currentEmitEventTimeLag"] < 60_000
 
 

@@ -5,7 +5,7 @@ No row comes to the driver, which commits the files (docs/adr/044).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -110,6 +110,7 @@ def apply_appended(
 ) -> AppliedBatch | NotRead:
     """Commit the files of `batch` together with `progress`. Does and raises as `apply_batch` does for the same records;
     NotRead, with no file left, if the table has changed since the files were written."""
+    progress = replace(progress, newest_ms=batch.read.newest_ms)
     failpoints.hit("ingest.before-merge")
     try:
         merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)

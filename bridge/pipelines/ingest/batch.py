@@ -116,7 +116,8 @@ def apply_batch(
             compacted = compact(decoded, definition, persist)
         unexpected, warnings = judge_rows(compacted, definition)
         with step("merge", f"merging batch {progress.batch}"):
-            merged, engine = merge(decoded, compacted, definition, table, engines, progress)
+            told = replace(progress, newest_ms=decoded.read.newest_ms)
+            merged, engine = merge(decoded, compacted, definition, table, engines, told)
         applied = report(decoded, compacted, merged, engine, unexpected, warnings)
         return replace(applied, reader=f"spark ({reader})" if reader else "spark")
 

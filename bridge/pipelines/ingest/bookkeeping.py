@@ -102,7 +102,7 @@ class Bookkeeping:
         self._report(applied, health, pending, _partitions(before, progress.offsets, newest_end), started)
 
     def _advance(self, progress: IngestProgress, applied: AppliedBatch) -> None:
-        self.progress = progress
+        self.progress = replace(progress, newest_ms=None)
         if self.fast:
             self._full_decodes = self._full_decodes + 1 if applied.needed_full_decode else 0
             self.fast = self._full_decodes < _FULL_DECODES_IN_A_ROW

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bridge import failpoints
 from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
@@ -20,7 +22,11 @@ def apply_latest(
     same records."""
     failpoints.hit("ingest.before-merge")
     merged = engines.merge(
-        table, batch.changes, key=definition.primary_key, adds=batch.upserts, progress=progress
+        table,
+        batch.changes,
+        key=definition.primary_key,
+        adds=batch.upserts,
+        progress=replace(progress, newest_ms=batch.read.newest_ms),
     )
     failpoints.hit("ingest.after-merge")
     result = merged.result
