@@ -24,7 +24,7 @@ SEED ?= 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -100,6 +100,9 @@ bench-publish: $(READY) ## Time publishing beside a bare producer loop (ROWS=100
 
 bench-quality: $(READY) ## Time the quality gate beside no gate and beside Great Expectations (ROWS=1000000)
 	$(BIN)/python -m benchmarks.quality
+
+bench-monitoring: $(READY) ## What a batch pays for metrics, traces, events and lineage, by five drawn seeds
+	$(BIN)/python -m benchmarks.monitoring_cost
 
 check: lint types imports ## Lint, types and imports
 

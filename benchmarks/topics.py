@@ -29,6 +29,7 @@ __all__ = [
     "produce",
     "producer",
     "records",
+    "send",
 ]
 
 PARTITIONS = 4
@@ -138,6 +139,15 @@ def produce(
     part = range(len(load)) if part is None else part
     broker.create_topic(topic, partitions=partitions)
     started = time.perf_counter()
+    send(broker, topic, load, part)
+    arrived = _records(broker, topic, partitions)
+    if arrived != len(part):
+        raise RuntimeError(f"topic {topic}: {arrived:,} of {len(part):,} records have arrived")
+    return time.perf_counter() - started
+
+
+def send(broker: Broker, topic: str, load: Load, part: range) -> None:
+    """Sends `part` of the load, the indexes of its records. Raises RuntimeError where librdkafka takes only some."""
     sender = producer(broker)
     for chunk in _chunks(load, part):
         while len(sender) > _QUEUE:
@@ -145,10 +155,6 @@ def produce(
         if sender.produce_batch(topic, chunk) != len(chunk):
             raise RuntimeError(f"topic {topic}: librdkafka accepted only some of {len(chunk):,} records")
     sender.flush(120)
-    arrived = _records(broker, topic, partitions)
-    if arrived != len(part):
-        raise RuntimeError(f"topic {topic}: {arrived:,} of {len(part):,} records have arrived")
-    return time.perf_counter() - started
 
 
 def _chunks(load: Load, part: range) -> Iterator[list[dict[str, bytes | None]]]:

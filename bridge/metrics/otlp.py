@@ -15,9 +15,10 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,8 @@ EVERY_SECONDS = 10.0
 """How often the collector gets what is new."""
 TIMEOUT_SECONDS = 5.0
 """The longest time that a request to the collector may take."""
-_MOST_SPANS = 4096
-"""Of a collector that does not answer only so many of the newest are kept."""
+_MOST_WAITING = 1024
+"""Of a collector that does not answer only so many of the newest batches and runs are kept."""
 _MOST_LINKS = 128
 """OpenTelemetry's default limit."""
 _NS = 1_000_000
@@ -84,18 +85,19 @@ class _Collector:
         name = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "changelog-bridge"}
         self._resource = Resource.create({**name, "service.version": own_version()})
         self._observed = observed
-        # Shared by threads: what was observed, of which each takes its own lock; the spans that wait, a deque, whose
+        # Shared by threads: what was observed, of which each takes its own lock; what waits, a deque, whose
         # operations are atomic. The exporters are used by one thread: that of `Again`, which has ended when it closes.
         self._metrics = OTLPMetricExporter(endpoint=f"{url}/v1/metrics", timeout=TIMEOUT_SECONDS)
         self._traces = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=TIMEOUT_SECONDS)
-        self._spans: deque[ReadableSpan] = deque(maxlen=_MOST_SPANS)
+        self._waiting: deque[Callable[[], Iterable[ReadableSpan]]] = deque(maxlen=_MOST_WAITING)
+        """What makes the spans of a batch or a run, as the batch does not wait until they are made."""
         self._again = Again(EVERY_SECONDS, self._send, warn)
 
     def after_batch(self, report: BatchReport) -> None:
-        self._spans.extend(_spans(report, self._resource))
+        self._waiting.append(partial(_spans, report, report.committed_ms or now_ms(), self._resource))
 
     def after_run(self, run: RunName, began_ms: int, error: BaseException | None) -> None:
-        self._spans.append(_run_span(run, began_ms, error, self._resource))
+        self._waiting.append(partial(_run_spans, run, began_ms, now_ms(), error, self._resource))
 
     def close(self) -> None:
         try:
@@ -108,9 +110,10 @@ class _Collector:
         from opentelemetry.sdk.metrics.export import MetricExportResult
         from opentelemetry.sdk.trace.export import SpanExportResult
 
-        spans = [self._spans.popleft() for _ in range(len(self._spans))]
+        taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        spans = [span for made in taken for span in made()]
         if spans and self._traces.export(spans) is not SpanExportResult.SUCCESS:
-            self._spans.extendleft(reversed(spans[-(_MOST_SPANS - len(self._spans)) :]))
+            self._waiting.extendleft(reversed(taken[-(_MOST_WAITING - len(self._waiting)) :]))
             raise OSError("the collector does not take traces")
         if self._metrics.export(self._data()) is not MetricExportResult.SUCCESS:
             raise OSError("the collector does not take metrics")
@@ -182,11 +185,10 @@ def _of_version(table: str, version: int | None) -> SpanContext:
     return _context("version", table, version)
 
 
-def _spans(report: BatchReport, resource: Any) -> Iterator[ReadableSpan]:
-    """Yield the span of a batch, which has ended now, and those of its steps."""
+def _spans(report: BatchReport, end_ms: int, resource: Any) -> Iterator[ReadableSpan]:
+    """Yield the span of a batch and those of its steps."""
     from opentelemetry.trace import Link, SpanContext
 
-    end_ms = report.committed_ms or now_ms()
     writes = report.verb not in ("publish", "verify", "check")
     if writes and report.table:
         context = _of_version(report.table, report.version)
@@ -215,14 +217,16 @@ def _spans(report: BatchReport, resource: Any) -> Iterator[ReadableSpan]:
         yield _span(step.name, within, run, step.began_ms, step_end_ms, resource, parent=context)
 
 
-def _run_span(run: RunName, began_ms: int, error: BaseException | None, resource: Any) -> ReadableSpan:
+def _run_spans(
+    run: RunName, began_ms: int, end_ms: int, error: BaseException | None, resource: Any
+) -> list[ReadableSpan]:
     from opentelemetry.trace import Status, StatusCode
 
     status = Status(StatusCode.OK)
     if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
         status = Status(StatusCode.ERROR, type(error).__name__)
     context = _context(*run, os.getpid(), threading.get_ident(), began_ms)
-    return _span(f"{run.verb} run", context, run, began_ms, now_ms(), resource, status=status)
+    return [_span(f"{run.verb} run", context, run, began_ms, end_ms, resource, status=status)]
 
 
 def _span(
