@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bridge.errors import BadRecordError, BridgeError, DifferenceError, QualityError
+from bridge.errors import BadRecordError, DifferenceError, QualityError
+from bridge.metrics.error_texts import text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.secret import Secret
 
@@ -80,9 +81,7 @@ class Alerts:
             DifferenceError: "different",
         }
         cause = causes.get(type(error), "failed")
-        # These name the key of a row, and a message that is not the bridge's may hold anything.
-        tells = isinstance(error, BridgeError) and cause == "failed"
-        self.send(cause, f"it failed: {str(error)[:_LONGEST] if tells else type(error).__name__}")
+        self.send(cause, f"it failed: {text_without_values(error)[:_LONGEST]}")
 
     def send(self, cause: str, text: str) -> None:
         """Tell a cause, unless it was told within ten minutes. Raises nothing."""

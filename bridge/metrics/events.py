@@ -13,7 +13,7 @@ from typing import Any
 from bridge.errors import BridgeError
 from bridge.metrics.reports import BatchReport, Listener, RunName
 
-__all__ = ["SCHEMA", "Events", "event"]
+__all__ = ["SCHEMA", "Events", "append", "event"]
 
 SCHEMA = "changelog-bridge/event/1"
 """Fields are added to a version; one that changes its meaning or goes makes a new version."""
@@ -26,7 +26,7 @@ def event(name: str, run: RunName, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Events:
-    """Writes to `stdout`, or appends to a file: a line in one write, so that several processes may share the file."""
+    """Writes to `stdout`, or appends lines to a file."""
 
     def __init__(self, target: str, run: RunName) -> None:
         self._target, self._run = target, run
@@ -56,10 +56,15 @@ class Events:
                 sys.stdout.write(line)
                 sys.stdout.flush()
                 return
-            file = os.open(self._target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                os.write(file, line.encode())
-            finally:
-                os.close(file)
+            append(self._target, line)
         except OSError as error:
             self._warning = f"events are not written to {self._target}: {error}"
+
+
+def append(path: str, line: str) -> None:
+    """Appends to a file in one write, so that several processes may share it. Raises OSError."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
