@@ -9,9 +9,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Offsets", "TopicPartition"]
+__all__ = ["MovedOffsets", "Offsets", "TopicPartition"]
 
 TopicPartition = tuple[str, int]
+MovedOffsets = tuple[tuple[str, int, "int | None", int], ...]
+"""Topic, partition, offset from which and to which, exclusive."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,12 @@ class Offsets:
         Offsets are not dense (transaction markers, compaction), so this is an upper bound of the number of records.
         """
         return sum(max(0, o - self.by_partition.get(k, 0)) for k, o in end.by_partition.items())
+
+    def moved_since(self, before: Offsets) -> MovedOffsets:
+        """Return each partition whose offset is another one than in `before`, from there to here; from None where
+        `before` lacks it."""
+        found = ((t, p, before.get(t, p), end) for t, p, end in self)
+        return tuple(moved for moved in found if (moved[2] or 0) != moved[3])
 
     def to_json(self) -> str:
         """Return the form of Spark's Kafka source: {"topic": {"0": 23, ...}}, partitions in numeric order."""

@@ -53,6 +53,13 @@ def test_behind_counts_unknown_partitions_from_zero() -> None:
     assert not here.reaches(end) and end.reaches(here)
 
 
+def test_partitions_that_moved() -> None:
+    before = Offsets.of([("t", 0, 7), ("t", 1, 4), ("t", 2, 0)])
+    here = Offsets.of([("t", 0, 9), ("t", 1, 4), ("t", 2, 0), ("u", 0, 3), ("u", 1, 0)])
+    assert here.moved_since(before) == (("t", 0, 7, 9), ("u", 0, None, 3))
+    assert here.moved_since(here) == ()
+
+
 def test_vectors_are_values() -> None:
     assert hash(Offsets.of([("t", 1, 2), ("t", 0, 1)])) == hash(Offsets.of([("t", 0, 1), ("t", 1, 2)]))
     assert Offsets() == Offsets({}) and len(Offsets()) == 0

@@ -22,6 +22,7 @@ MADE = {
     "demo/run.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
     "kafka/stall_detector.py": "kafka/test_stall_detector.py::test_threads_that_compute_are_no_stall",
     "metrics/alerts.py": "metrics/test_alerts.py::test_a_slow_webhook_does_not_slow_the_batches",
+    "metrics/lineage.py": "metrics/test_lineage.py::test_a_run_that_goes_on_tells_its_sums_now_and_then",
     "metrics/targets.py": "metrics/test_otlp.py::test_a_slow_collector_slows_no_batch",
     "pages/watch.py": "pages/test_watch.py::test_a_slow_and_a_broken_file_beside_good_ones",
     "pipelines/ingest/read_ahead.py": "delta/test_append_files.py::test_threads_may_share_it",

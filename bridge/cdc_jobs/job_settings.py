@@ -71,7 +71,11 @@ def job_settings(document: Document, section: PipelineSection, default_name: str
         section.bridge_state,
         section.bridge_step_timeout,
         Monitoring.of(
-            section.bridge_metrics, section.bridge_events, section.bridge_alert, section.bridge_otlp
+            section.bridge_metrics,
+            section.bridge_events,
+            section.bridge_alert,
+            section.bridge_otlp,
+            section.bridge_lineage,
         ),
         section.bridge_bad_records,
         section.parallelism,

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from bridge.config import validators
 from bridge.config.section import Properties, Section
 from bridge.metrics.alerts import check_alert
+from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
 
 __all__ = ["JobFile", "PipelineSection", "RouteRule", "TransformRule"]
@@ -60,6 +61,9 @@ class PipelineSection(Section):
         default=None, alias="bridge.alert"
     )
     bridge_otlp: Annotated[str, AfterValidator(check_url)] | None = Field(default=None, alias="bridge.otlp")
+    bridge_lineage: Annotated[str, AfterValidator(check_lineage)] | None = Field(
+        default=None, alias="bridge.lineage", min_length=1
+    )
     bridge_bad_records: Literal["fail", "quarantine", "skip"] | None = Field(
         default=None, alias="bridge.bad-records"
     )

@@ -155,7 +155,9 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
             file.run.max_offsets_per_batch,
             duration_ms(file.run.step_timeout) / 1000,
-            Monitoring.of(file.run.metrics, file.run.events, file.run.alert, file.run.otlp).relative_to(base),
+            Monitoring.of(
+                file.run.metrics, file.run.events, file.run.alert, file.run.otlp, file.run.lineage
+            ).relative_to(base),
         ),
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),

@@ -10,6 +10,7 @@ from bridge.config import validators
 from bridge.config.quality_section import QualitySection
 from bridge.config.section import TABLE_NAME, Properties, Section, TableLocation, kebab
 from bridge.metrics.alerts import check_alert
+from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
 
 __all__ = [
@@ -140,6 +141,11 @@ class RunSection(Section):
     otlp: Annotated[str, AfterValidator(check_url)] | None = Field(
         default=None,
         description="The URL of a collector of OpenTelemetry, which gets metrics and traces by OTLP over HTTP.",
+    )
+    lineage: Annotated[str, AfterValidator(check_lineage)] | None = Field(
+        default=None,
+        min_length=1,
+        description="Where the events of OpenLineage go: a file, a JSON line each, or the URL of a collector.",
     )
 
 

@@ -1,14 +1,17 @@
-"""What a run tells those who watch it: metrics, events and alerts. Nothing that fails here stops a pipeline."""
+"""What a run tells those who watch it: metrics, events, alerts, lineage. Nothing that fails here stops a pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bridge.metrics.alerts import Alerts
+from bridge.metrics.datasets import Flow
 from bridge.metrics.events import Events
+from bridge.metrics.lineage import tracked
 from bridge.metrics.otlp import tracing
 from bridge.metrics.prometheus import exporting
 from bridge.metrics.reports import Listener, RunName
@@ -30,24 +33,37 @@ class Monitoring:
     otlp: str | None = None
     """`run.otlp`: the URL of a collector of OpenTelemetry."""
 
+    lineage: str | Secret | None = None
+    """`run.lineage`: a file, or the URL of a collector of OpenLineage, which may hold a password."""
+
     @classmethod
     def of(
-        cls, metrics: str | None, events: str | None, alert: str | None, otlp: str | None = None
+        cls,
+        metrics: str | None,
+        events: str | None,
+        alert: str | None,
+        otlp: str | None = None,
+        lineage: str | None = None,
     ) -> Monitoring:
         """Return it for values as they are written."""
-        return cls(metrics, events, None if alert is None else Secret(alert), otlp)
+        webhook = None if alert is None else Secret(alert)
+        return cls(
+            metrics, events, webhook, otlp, Secret(lineage) if lineage and "://" in lineage else lineage
+        )
 
     def relative_to(self, base: str) -> Monitoring:
         """Return it with files relative to the folder of the pipeline file or script; to the working folder where that
         one is on an object store."""
-        metrics, events = self.metrics, self.events
+        metrics, events, lineage = self.metrics, self.events, self.lineage
         if "://" in base:
             return self
         if metrics is not None and metrics.endswith(".prom"):
             metrics = str(Path(base) / metrics)
         if events not in (None, "stdout"):
             events = str(Path(base) / str(events))
-        return replace(self, metrics=metrics, events=events)
+        if lineage is not None and not isinstance(lineage, Secret):
+            lineage = str(Path(base) / lineage)
+        return replace(self, metrics=metrics, events=events, lineage=lineage)
 
     def with_metrics(self, target: str | None) -> Monitoring:
         """Return it with `--metrics` in place of `run.metrics`; as it is without one."""
@@ -59,13 +75,21 @@ NOWHERE = Monitoring()
 
 @contextmanager
 def monitored(
-    monitoring: Monitoring, listener: Listener, run: RunName, *, owner: str = ""
+    monitoring: Monitoring,
+    listener: Listener,
+    run: RunName,
+    *,
+    owner: str = "",
+    flow: Callable[[], Flow] = Flow,
+    stop: threading.Event | None = None,
 ) -> Iterator[Listener]:
     """Around a run: yields the listener to give it, which calls `listener` in the end. An error of the run is an event
-    and an alert. `owner` is the process that runs it. Raises DefinitionError where a library is missing."""
+    and an alert. `owner` is the process that runs it; `flow` returns what it reads and writes, if lineage is asked for;
+    `stop` is set when the user ends it. Raises DefinitionError where a library is missing."""
     with (
         exporting(monitoring.metrics, listener, run, owner) as shown,
-        tracing(monitoring.otlp, shown, run, owner) as exported,
+        tracing(monitoring.otlp, shown, run, owner) as traced,
+        tracked(monitoring.lineage, traced, run, flow, stop) as exported,
     ):
         events = Events(monitoring.events, run) if monitoring.events else None
         alerts = Alerts(monitoring.alert, run) if monitoring.alert else None

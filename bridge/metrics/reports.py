@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
+from bridge.metrics.datasets import Assertion
+
 __all__ = [
     "BatchReport",
     "Counts",
@@ -134,7 +136,12 @@ class BatchReport(Counts):
     """Commits of the table since its last checkpoint (ingest); None when unknown."""
     expectations: Mapping[str, int] | None = None
     """How many expectations of the suite were met, failed, or could not be evaluated (check)."""
+    assertions: tuple[Assertion, ...] = ()
+    """Whether each expectation was met (check), once for each of its columns."""
     steps: tuple[Step, ...] = ()
+    sent_to: tuple[tuple[str, int, int | None, int], ...] = ()
+    """Topic, partition, first offset and end (exclusive) of what was sent (publish), where that moved. They are known
+    at-least-once and of topics with a key; the first offset is None where it is not known."""
     partitions: tuple[PartitionRead, ...] = ()
     """What the batch contains of each partition (ingest), in order of topic and partition; empty where they are more
     than a hundred."""

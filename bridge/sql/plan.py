@@ -230,7 +230,7 @@ class Script:
     step_timeout_seconds: float = Run.step_timeout_seconds
     """See `definition.Run`; from SET 'bridge.step-timeout'."""
     monitoring: Monitoring = NOWHERE
-    """From SET 'bridge.metrics', 'bridge.events', 'bridge.alert' and 'bridge.otlp'."""
+    """From SET 'bridge.metrics', 'bridge.events', 'bridge.alert', 'bridge.otlp' and 'bridge.lineage'."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from bridge.definition import Run
 from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.alerts import check_alert
+from bridge.metrics.lineage import check_lineage
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.metrics.otlp import check_url
 from bridge.metrics.prometheus import LEGAL, parsed
@@ -36,6 +37,7 @@ NOT_NULL = "table.exec.sink.not-null-enforcer"
 CLOSED_WINDOWS = "bridge.state.closed-windows"
 STEP_TIMEOUT = "bridge.step-timeout"
 METRICS, EVENTS, ALERT, OTLP = "bridge.metrics", "bridge.events", "bridge.alert", "bridge.otlp"
+LINEAGE = "bridge.lineage"
 BAD_RECORDS = "bridge.bad-records"
 
 _INTERVAL = "the interval of `bridge run --every` is the interval of commits; every batch is one checkpoint"
@@ -86,6 +88,11 @@ KEYS: tuple[Option[Any], ...] = (
         OTLP,
         Kind("String", check_url, "the URL of a collector of OpenTelemetry"),
         "The URL of a collector of OpenTelemetry, which gets metrics and traces by OTLP over HTTP.",
+    ),
+    Option(
+        LINEAGE,
+        Kind("String", check_lineage, "a file, or the URL of a collector"),
+        "Where the events of OpenLineage go: a file, a JSON line each, or the URL of a collector.",
     ),
     Option(
         "pipeline.name", STRING, "Name of the script; by default the name of its file without its suffix."
@@ -203,7 +210,7 @@ def settings(statements: Iterable[Statement]) -> Settings:
         lateness,
         values.get(CLOSED_WINDOWS) == "remove",
         duration_ms(values[STEP_TIMEOUT]) / 1000 if STEP_TIMEOUT in values else Run.step_timeout_seconds,
-        Monitoring.of(values.get(METRICS), values.get(EVENTS), values.get(ALERT), values.get(OTLP)),
+        Monitoring.of(*map(values.get, (METRICS, EVENTS, ALERT, OTLP, LINEAGE))),
         duration_ms(values.get(IDLE_TIMEOUT, "0 ms")),
         NOT_NULL in values,
         BadRecords(values.get(BAD_RECORDS, BadRecords.FAIL.value)),

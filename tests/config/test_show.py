@@ -123,3 +123,11 @@ def test_the_json_schema_allows_references_where_values_are_checked() -> None:
         {"type": "string", "pattern": r"\$\{(env|file):"},
     ]
     assert {"required": ["ddl-file"]} in schema["$defs"]["TopicSection"]["oneOf"]
+
+
+def test_urls_that_may_hold_a_password_are_not_shown(tmp_path: Path) -> None:
+    urls = "alert: 'https://h/hunter2', lineage: 'https://u:hunter2@h'"
+    definition = loaded(tmp_path, WHOLE.replace("run: {", f"run: {{{urls}, "))
+    run = json.loads(json.dumps(config.resolved(definition)))["run"]
+    assert (run["alert"], run["lineage"]) == ("******", "******")
+    assert "hunter2" not in repr(definition)

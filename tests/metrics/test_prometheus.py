@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -151,14 +151,18 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
 
 
 @contextmanager
-def gateway() -> Iterator[tuple[str, list[str]]]:
-    """An HTTP server that takes what a push gateway takes."""
+def gateway(
+    *, answer: int = 202, headers: list[Mapping[str, str]] | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """An HTTP server that takes what a push gateway takes; it adds the headers of each request to `headers`."""
     bodies: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             bodies.append(f"{self.path}\n{self.rfile.read(int(self.headers['Content-Length'])).decode()}")
-            self.send_response(202)
+            if headers is not None:
+                headers.append(dict(self.headers))
+            self.send_response(answer)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None: ...

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from bridge import watchdog
 from bridge.cdc_jobs import Job
 from bridge.metrics import BatchReport, Listener, RunName, ignore
+from bridge.metrics.datasets import Flow, joined
 from bridge.metrics.monitoring import monitored
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
+from bridge.pipelines.runtime.lineage import publish_flow
+from bridge.pipelines.scripts.lineage import script_flow
 from bridge.pipelines.scripts.run import ScriptSummary, run_script
+from bridge.pipelines.scripts.state import ScriptState
 
 __all__ = ["run_job"]
 
@@ -42,9 +47,27 @@ def run_job(
     """
     with (
         acquire_lease_in(spark, job.folder, "job", name=job.name, verb="run", option="bridge.state") as lease,
-        monitored(job.monitoring, listener, RunName(job.name, "run"), owner=lease.owner) as listen,
+        monitored(
+            job.monitoring,
+            listener,
+            RunName(job.name, "run"),
+            owner=lease.owner,
+            flow=partial(_flow, spark, job, is_streaming=every_seconds is not None),
+            stop=stop,
+        ) as listen,
     ):
         return _Run(spark, job, lease, listen, stop or threading.Event()).run(every_seconds, rebuild)
+
+
+def _flow(spark: SparkSession, job: Job, *, is_streaming: bool) -> Flow:
+    flows = [publish_flow(spark, definition) for definition in job.publishes]
+    sql = None
+    if job.script is not None:
+        script = script_flow(spark, ScriptState(job.script), is_streaming=is_streaming)
+        flows, sql = [*flows, script], script.sql
+    inputs = (dataset for flow in flows for dataset in flow.inputs)
+    outputs = (dataset for flow in flows for dataset in flow.outputs)
+    return Flow(joined(inputs), joined(outputs), spark.version, is_streaming, sql)
 
 
 class _Run:

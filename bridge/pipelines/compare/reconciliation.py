@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,7 @@ from bridge.errors import BridgeError, DefinitionError, DifferenceError, TableEr
 from bridge.metrics import BatchReport, RunName, ignore, now_ms
 from bridge.metrics.monitoring import monitored
 from bridge.pipelines.compare.verify import Proof, verify
+from bridge.pipelines.runtime.lineage import verify_flow
 from bridge.version import own_version
 
 __all__ = ["difference", "reconcile"]
@@ -59,7 +61,9 @@ def reconcile(
     """
     stop = stop or threading.Event()
     name = RunName(definition.name, "verify", definition.topic.title)
-    with monitored(replace(definition.run.monitoring, metrics=metrics), ignore, name) as listen:
+    monitoring = replace(definition.run.monitoring, metrics=metrics)
+    flow = partial(verify_flow, spark, definition, ledger)
+    with monitored(monitoring, ignore, name, flow=flow, stop=stop) as listen:
         for number in count():
             outcome = _compare(spark, definition, direction, show_values)
             if outcome.proof is not None:

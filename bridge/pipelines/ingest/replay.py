@@ -33,6 +33,7 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.changes.unfit_rows import with_constraints
+from bridge.pipelines.runtime.lineage import replay_flow, tracked_command
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
@@ -91,7 +92,8 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
         return Replay(definition.name, warning=warning)
     quarantine.finish_replays(table, target, definition.name)
     topic = admin.resolve(definition.topic)
-    done = _Run(definition, topic, admin.describe(topic), table, target, last[0]).run(force)
+    with tracked_command(spark, definition, "replay", replay_flow):
+        done = _Run(definition, topic, admin.describe(topic), table, target, last[0]).run(force)
     return replace(done, warning=warning)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ from bridge.pipelines.ingest.worker_warm_up import warm_up
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import acquire_lease
+from bridge.pipelines.runtime.lineage import ingest_flow
 from bridge.pipelines.runtime.spark_errors import offsets_between
 
 __all__ = ["ingest"]
@@ -59,7 +61,14 @@ def ingest(
     with (
         watched(name, definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "ingest") as lease,
-        monitored(definition.run.monitoring, listener, name, owner=lease.owner) as listen,
+        monitored(
+            definition.run.monitoring,
+            listener,
+            name,
+            owner=lease.owner,
+            flow=partial(ingest_flow, spark, definition),
+            stop=stop,
+        ) as listen,
     ):
         return _Run(RunState(spark, definition, listen, stop or threading.Event(), lease)).run()
 

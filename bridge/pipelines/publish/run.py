@@ -23,6 +23,7 @@ from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Listener, RunName, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import TRANSACTION, step, taken, watched
+from bridge.offsets import Offsets
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
@@ -41,6 +42,7 @@ from bridge.pipelines.publish.sharding import sharding_for
 from bridge.pipelines.publish.start_position import start_position
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
+from bridge.pipelines.runtime.lineage import publish_flow
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishProgress
@@ -85,7 +87,14 @@ def publish(
     with (
         watched(name, definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "publish") as lease,
-        monitored(definition.run.monitoring, listener, name, owner=lease.owner) as listen,
+        monitored(
+            definition.run.monitoring,
+            listener,
+            name,
+            owner=lease.owner,
+            flow=partial(publish_flow, spark, definition),
+            stop=stop,
+        ) as listen,
     ):
         limits = file_shard_limits or FileShardLimits.from_environment()
         return _Run(spark, definition, listen, stop or threading.Event(), lease, limits).run()
@@ -236,6 +245,7 @@ class _Run:
                 send_seconds=send_seconds,
                 seconds=time.monotonic() - started,
                 steps=taken(),
+                sent_to=self.progress.ends.moved_since(ends or Offsets()) if self.progress.ends else (),
             )
         )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from bridge.columns import col
 from bridge.config.storage_locations import default_report
-from bridge.definition import Definition
+from bridge.definition import Definition, OnFailure
 from bridge.delta import change_feed
 from bridge.delta.change_counts import count_changes
 from bridge.delta.delta_errors import feed_errors
@@ -18,6 +19,7 @@ from bridge.delta.table import Table
 from bridge.errors import DefinitionError, KafkaError, TableError
 from bridge.kafka import admin
 from bridge.metrics import BatchReport, RunName, ignore, now_ms
+from bridge.metrics.datasets import Assertion
 from bridge.metrics.monitoring import monitored
 from bridge.offsets import Offsets
 from bridge.pipelines.quality.changed_rows import changed_rows, select_expectations, split_by_scope
@@ -25,6 +27,7 @@ from bridge.pipelines.quality.facts import facts_of
 from bridge.pipelines.quality.report_file import write_report_file
 from bridge.pipelines.quality.suite_file import load_suite
 from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
+from bridge.pipelines.runtime.lineage import check_flow
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.quality.history import History, PastRun
@@ -75,9 +78,9 @@ def check(
     """
     monitoring = replace(definition.run.monitoring, metrics=metrics)
     name = RunName(definition.name, "check", definition.topic.title)
-    with monitored(monitoring, ignore, name) as listen:
+    with monitored(monitoring, ignore, name, flow=partial(check_flow, spark, definition)) as listen:
         checked = _check(spark, definition, since, trigger)
-        listen(_report(name, checked))
+        listen(_report(name, checked, definition))
     return checked
 
 
@@ -126,8 +129,14 @@ def _check(spark: SparkSession, definition: Definition, since: int | None, trigg
     return Checked(verdict, version, file, expectations, history, now)
 
 
-def _report(name: RunName, checked: Checked) -> BatchReport:
+def _report(name: RunName, checked: Checked, definition: Definition) -> BatchReport:
     states = Counter(map(state_of, checked.verdict.expectations))
+    fails = definition.quality is not None and definition.quality.on_failure is OnFailure.FAIL
+    assertions = (
+        Assertion(outcome.type, outcome.success, column, fails and outcome.severity == "critical")
+        for outcome in checked.verdict.expectations
+        for column in outcome.columns or (None,)
+    )
     return BatchReport(
         pipeline=name.pipeline,
         verb=name.verb,
@@ -136,6 +145,7 @@ def _report(name: RunName, checked: Checked) -> BatchReport:
         version=checked.version,
         failed_expectations=len(checked.verdict.failed),
         expectations={state: states[state] for state in STATES},
+        assertions=tuple(assertions),
         committed_ms=now_ms(),
         seconds=checked.verdict.seconds,
     )

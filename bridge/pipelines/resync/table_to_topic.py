@@ -30,6 +30,7 @@ from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import query_state
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
+from bridge.pipelines.runtime.lineage import publish_flow, tracked_command
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
@@ -70,6 +71,7 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
                     persist(run.differences.whole(state.earliest, state.end, persist)), state.end, True
                 )
         lease = stack.enter_context(acquire_lease(spark, definition, "publish", verb="resync"))
+        stack.enter_context(tracked_command(spark, definition, "resync", publish_flow))
         topic_creation.prepare_topics(topic)
         return run.send(stack, persist, lease)
 

@@ -34,6 +34,7 @@ from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
+from bridge.pipelines.runtime.lineage import ingest_flow, tracked_command
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table
 from bridge.rows import RowKind
@@ -73,7 +74,10 @@ def resync(
     if dry_run:
         table = open_whole_table(spark, definition)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, None).run()
-    with acquire_lease(spark, definition, "ingest", verb="resync") as lease:
+    with (
+        acquire_lease(spark, definition, "ingest", verb="resync") as lease,
+        tracked_command(spark, definition, "resync", ingest_flow),
+    ):
         table = ingest_table(spark, definition)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, lease).run()
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +30,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
 from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.pipelines.scripts.lineage import script_flow
 from bridge.pipelines.scripts.printed_changes import printed_lines
 from bridge.pipelines.scripts.result import Result, open_result
 from bridge.pipelines.scripts.source_tables import open_sources, with_kept_positions
@@ -96,7 +98,14 @@ def run_script(
         acquire_lease_in(
             spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
         ) as lease,
-        monitored(script.monitoring, listener, name, owner=lease.owner) as listen,
+        monitored(
+            script.monitoring,
+            listener,
+            name,
+            owner=lease.owner,
+            flow=partial(script_flow, spark, state, is_streaming=every_seconds is not None),
+            stop=stop,
+        ) as listen,
     ):
         state = with_kept_positions(spark, state)
         return _Run(spark, state, lease, rebuild, listen, out, stop or threading.Event()).run(every_seconds)

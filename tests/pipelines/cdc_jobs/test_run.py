@@ -20,6 +20,7 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.cdc_jobs.run import run_job
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease_in
 from tests.cdc_jobs.jobs import write_table
+from tests.metrics.openlineage import edges, events_in
 from tests.reader import messages
 
 JOB = """
@@ -81,7 +82,7 @@ def test_tables_go_to_their_topics(
     write_table(eu / "items", {"order_id": two, "line": two, "what": pa.array(["a", "b"])})
     write_table(eu / "people", {"id": two, "name": pa.array(["ann", "nobody"])})
     file = lake / "shop.yaml"
-    file.write_text(JOB.replace("PREFIX", prefix))
+    file.write_text(f"{JOB.replace('PREFIX', prefix)}  bridge.lineage: events.jsonl\n")
     reports: list[BatchReport] = []
 
     def run() -> int:
@@ -105,6 +106,16 @@ def test_tables_go_to_their_topics(
         ({"order_id": 2, "line": 2}, {"order_id": 2, "line": 2, "what": "b"}),
     ]
     assert received("people") == [({"id": 1}, {"id": 1, "label": "ANN"})]
+    events = events_in(lake / "events.jsonl")
+    assert edges(events) == {
+        edge
+        for table in ("items", "orders", "people")
+        for edge in ((f"{eu}/{table}", "shop.run"), ("shop.run", f"{prefix}.{table}"))
+    }
+    (people,) = (d for d in events[-1]["outputs"] if d["name"].endswith("people"))
+    (label,) = people["facets"]["columnLineage"]["fields"]["label"]["inputFields"]
+    assert (label["name"], label["field"]) == (f"{eu}/people", "name")
+    assert people["outputFacets"]["outputStatistics"]["rowCount"] == 1
     assert {(r.verb, r.pipeline) for r in reports} == {
         ("publish", f"shop.{prefix}.items"),
         ("publish", f"shop.{prefix}.orders"),

@@ -20,6 +20,7 @@ from bridge.metrics.monitoring import Monitoring
 from bridge.pipelines.compare.reconciliation import reconcile
 from bridge.pipelines.compare.verify import Proof
 from bridge.pipelines.ingest.run import ingest
+from tests.metrics.openlineage import edges, events_in
 from tests.metrics.test_prometheus import gateway
 from tests.pipelines.world import World, upsert
 
@@ -34,7 +35,8 @@ def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str
 
 def monitored(world: World, folder: Path, url: str) -> Definition:
     made = world.definition()
-    monitoring = Monitoring.of(None, str(folder / "events.jsonl"), url)
+    lineage = str(folder / "lineage.jsonl")
+    monitoring = Monitoring.of(None, str(folder / "events.jsonl"), url, lineage=lineage)
     return replace(made, run=replace(made.run, monitoring=monitoring))
 
 
@@ -85,6 +87,14 @@ def test_a_standing_comparison(world: World, tmp_path: Path, monkeypatch: pytest
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [e["event"] for e in events] == ["started", "batch", "batch", "batch", "failed"]
     assert [e.get("differing_keys") for e in events[1:4]] == [0, 1, 1]
+    sent = events_in(tmp_path / "lineage.jsonl")
+    assert sent[-1]["eventType"] == "FAIL"
+    assert sent[-1]["run"]["facets"]["errorMessage"]["message"] == "DifferenceError"
+    assert edges(sent) == {
+        (world.topic, "orders.verify"),
+        (str(table), "orders.verify"),
+        ("orders.verify", str(ledger)),
+    }
 
 
 def test_what_no_later_comparison_can_mend_ends_it(world: World) -> None:

@@ -22,6 +22,7 @@ from bridge.errors import DefinitionError, GapError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import Replay, replay
 from bridge.pipelines.ingest.run import ingest
+from tests.metrics.openlineage import edges, events_in
 from tests.pipelines.world import World, key, tombstone, upsert, value
 
 Make = Callable[..., World]
@@ -99,7 +100,14 @@ def test_a_replay_that_dies_after_its_commit_adds_nothing_twice(
     with pytest.raises(RuntimeError, match=r"failpoint replay\.committed"):
         replay(world.spark, world.definition())
     assert (world.rows(), quarantined_offsets(world)) == ([(1, "a"), (2, "b")], [1, 2])
-    assert replay(world.spark, world.definition()) == Replay("orders", still_bad=1)
+    definition = world.definition(run={"lineage": "events.jsonl"})
+    assert replay(world.spark, definition) == Replay("orders", still_bad=1)
+    table, events = f"{world.folder}/table", events_in(world.folder / "events.jsonl")
+    assert edges(events) == {
+        (world.topic, "orders.replay"),
+        (f"{table}_quarantine", "orders.replay"),
+        ("orders.replay", table),
+    }
     assert (world.rows(), quarantined_offsets(world)) == ([(1, "a"), (2, "b")], [2])
 
 

@@ -19,6 +19,7 @@ from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.report import direction_of
 from bridge.pipelines.resync.table_to_topic import resync
+from tests.metrics.openlineage import edges, events_in
 from tests.pipelines.world import World, key, tombstone, upsert
 
 Make = Callable[..., World]
@@ -153,7 +154,11 @@ def test_a_publish_that_still_runs_ends(make: Make) -> None:
     stale = PublishLog(world.spark, definition.run.checkpoint, "orders")
     known = stale.last()
     assert known is not None
-    resync(world.spark, definition)
+    resync(world.spark, world.definition(run={"lineage": "events.jsonl"}))
+    assert edges(events_in(world.folder / "events.jsonl")) == {
+        (f"{world.folder}/table", "orders.resync"),
+        ("orders.resync", world.topic),
+    }
     with pytest.raises(ConcurrentRunError, match=r"recorded .* by another run"):
         stale.write(replace(known, batch=known.batch + 1))
 

@@ -23,6 +23,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync import topic_to_table
 from bridge.pipelines.resync.report import direction_of
 from bridge.pipelines.resync.topic_to_table import resync
+from tests.metrics.openlineage import edges, events_in
 from tests.pipelines.world import World, key, tombstone, upsert
 
 Make = Callable[..., World]
@@ -143,7 +144,11 @@ def test_a_table_that_lost_its_progress_is_taken_up_again(make: Make) -> None:
     with pytest.raises(GapError, match=r"restored it by timestamp.*run `bridge resync FILE`"):
         ingest(world.spark, definition)
     assert direction_of(world.spark, definition, None) == "ingest"
-    assert resync(world.spark, definition).inserted == 1
+    assert resync(world.spark, world.definition(run={"lineage": "events.jsonl"})).inserted == 1
+    assert edges(events_in(world.folder / "events.jsonl")) == {
+        (world.topic, "orders.resync"),
+        ("orders.resync", f"{world.folder}/table"),
+    }
     world.send([upsert(3, "c")])
     assert ingest(world.spark, definition).inserted == 1
     assert verify(world.spark, definition).equal

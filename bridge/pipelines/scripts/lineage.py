@@ -1,0 +1,62 @@
+"""What a script reads and writes, for lineage: its sources and sinks, and no tables of its state between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import SparkSession
+
+from bridge.metrics.datasets import Dataset, Flow, Origin, joined
+from bridge.pipelines.runtime.lineage import table_dataset, topic_datasets
+from bridge.pipelines.scripts.state import ScriptState
+from bridge.sql import InsertPlan, Script
+from bridge.sql.column_origins import column_origins
+from bridge.sql.statements import CreateView, Insert
+
+__all__ = ["script_flow"]
+
+
+def script_flow(spark: SparkSession, state: ScriptState, *, is_streaming: bool) -> Flow:
+    """The sources and sinks of all INSERTs; `print` is none. Raises KafkaError for a pattern without topics."""
+    script = state.script
+    sources = {source.name: _source(spark, state, source.name) for source in script.sources}
+    sinks = [dataset for plan in script.inserts for dataset in _sink(spark, state, plan, sources)]
+    inputs = (dataset for datasets in sources.values() for dataset in datasets)
+    return Flow(joined(inputs), joined(sinks), spark.version, is_streaming, _sql(script))
+
+
+def _source(spark: SparkSession, state: ScriptState, name: str) -> list[Dataset]:
+    table = state.tables[name]
+    ingest = state.ingest(table)
+    if ingest is not None and table.topic is not None:
+        return topic_datasets(table.topic, ("ingest", ingest.name))
+    return [table_dataset(spark, state.source_target(table), table.ddl.schema)]
+
+
+def _sink(
+    spark: SparkSession, state: ScriptState, plan: InsertPlan, sources: Mapping[str, list[Dataset]]
+) -> list[Dataset]:
+    table = state.tables[plan.sink]
+    origins = {column: tuple(_origins(found, sources)) for column, found in column_origins(plan).items()}
+    publish = state.publish(plan)
+    if publish is not None:
+        return topic_datasets(publish.topic, ("publish", publish.name), origins)
+    if table.delta is None:
+        return []
+    counted = ("insert", state.result_name(plan))
+    return [table_dataset(spark, table.delta, table.ddl.schema, counted, origins)]
+
+
+def _origins(
+    found: tuple[tuple[str, str, str], ...], sources: Mapping[str, list[Dataset]]
+) -> Iterator[Origin]:
+    for source, column, subtype in found:
+        for dataset in sources[source]:
+            yield dataset.origin(column, subtype)
+
+
+def _sql(script: Script) -> str:
+    """The views and INSERTs as they are written: the options in WITH and SET, which other statements have, may be
+    secret."""
+    written = (s for s in script.statements if isinstance(s, (CreateView, Insert)))
+    return "\n".join(f"{s.source.text[s.start : s.query.tokens[-1].end]};" for s in written)
