@@ -96,7 +96,9 @@ def outcomes(batches: int, folder: Path) -> list[Outcome]:
             definition = _pipeline(broker, place, topic, shape.batch)
             reports: list[BatchReport] = []
             ingest(spark, definition, listener=reports.append)
-            monitoring = Monitoring.of(_ADDRESS, str(place / "events"), None, collector)
+            monitoring = Monitoring.of(
+                _ADDRESS, str(place / "events"), None, collector, str(place / "lineage")
+            )
             watched_seconds, scraped = _scraped(reports, monitoring, definition)
             scrapes.append(scraped)
             files = _files_seconds(spark, definition, reports)
