@@ -32,7 +32,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import soak_sides
+from benchmarks import soak_kills, soak_sides
 from benchmarks.cpu import Others, sessions
 from benchmarks.jobs import Job, JobError, started
 from benchmarks.topics import FLINK, PARTITIONS, Load
@@ -123,12 +123,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: a drawn one")
     parser.add_argument("--rate", type=int, default=2_000, help="changes a second; default: %(default)s")
     parser.add_argument("--rows", type=int, default=200_000, help="rows of the table; default: %(default)s")
+    parser.add_argument(
+        "--kills",
+        action="store_true",
+        help="kill both processes now and then, and judge alerts, not latencies",
+    )
     asked = parser.parse_args(arguments)
     # A terminated soak leaves no process.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     seed = int.from_bytes(os.urandom(2), "big") if asked.seed is None else asked.seed
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
-    soak = Soak(folder, asked.minutes * 60, seed, asked.rate, asked.rows)
+    soak = Soak(folder, asked.minutes * 60, seed, asked.rate, asked.rows, kills=asked.kills)
     failures = soak.run()
     soak.show()
     if failures:
@@ -142,7 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class Soak:
     """One soak in a folder."""
 
-    def __init__(self, folder: Path, seconds: float, seed: int, rate: int, rows: int) -> None:
+    def __init__(
+        self, folder: Path, seconds: float, seed: int, rate: int, rows: int, *, kills: bool = False
+    ) -> None:
         self._folder, self._rate, self._rows = folder, rate, rows
         self._length = seconds / PARTS
         self._screen, self._began = Console(width=200, highlight=False), time.monotonic()
@@ -158,7 +165,13 @@ class Soak:
         self._ends: dict[int, dict[int, int]] = {}
         """The offsets at which each version ends, by partition."""
         self._jobs: dict[str, Job] = {}
+        self._faults = soak_kills.drawn(seed, seconds) if kills else []
+        self._ports = {verb: soak_kills.free_port() for verb in soak_kills.VERBS} if kills else {}
+        self._away: dict[str, float] = {}
+        """The verbs that do not run, as a fault says, and the time.time() at which each is started again."""
         self._start = float("nan")
+        self._runs = self._played = 0
+        self._start_job: Callable[[str], None]
 
     def say(self, text: str) -> None:
         self._screen.print(f"{time.monotonic() - self._began:5.0f} s  {text}", markup=False)
@@ -182,12 +195,11 @@ class Soak:
             if first.exitcode:
                 return [f"the writer of the first rows has ended with code {first.exitcode}"]
             watch: Watch | None = None
+            prometheus = soak_kills.Prometheus(self._folder / "prometheus", self._ports)
+            self._start_job = lambda verb: self._started(stack, broker, verb, serving)
             try:
                 for verb in ("ingest", "publish"):
-                    file = self._pipeline(broker, verb)
-                    command = [sys.executable, "-m", "bridge", verb, str(file)]
-                    place = self._folder / verb
-                    self._jobs[verb] = stack.enter_context(started(command, folder=place, beside=serving))
+                    self._start_job(verb)
                     if verb == "ingest":
                         self._until(lambda: delta_version(self._folder / "table", 1).exists(), "no table")
                         watch = Watch(partial(delta_version, self._folder / "table"))
@@ -195,6 +207,8 @@ class Soak:
                 assert watch is not None
                 self._until(lambda: self._is_quiet(self._rows), "the first rows are not published")
                 self.say(f"{self._rows:,} rows are in table and topic; now {self._rate:,} changes a second")
+                if self._ports:  # not before: the first rows are old when they come into the table
+                    stack.enter_context(prometheus.running())
                 self._stream(broker, watch, serving)
                 self._until(lambda: self._is_quiet(len(self._load)), "the last changes are not published")
             except JobError as error:
@@ -202,7 +216,16 @@ class Soak:
                     self._measure(watch)
                 return [str(error)]
             self._measure(watch)
+            if self._ports:
+                unlike = soak_kills.unlike(self._faults, prometheus.fired(), prometheus.resets())
+                return [*self._ended(), *unlike, *self._verified()]
             return [*self._ended(), *self._judged(), *self._verified()]
+
+    def _started(self, stack: ExitStack, broker: Broker, verb: str, serving: list[int]) -> None:
+        command = [sys.executable, "-m", "bridge", verb, str(self._pipeline(broker, verb))]
+        self._runs += 1
+        place = self._folder / f"{verb}-{self._runs}"
+        self._jobs[verb] = stack.enter_context(started(command, folder=place, beside=serving))
 
     def _stream(self, broker: Broker, watch: Watch, serving: list[int]) -> None:
         writer = self._write(broker, self._load, self._rows, self._rate)
@@ -212,7 +235,10 @@ class Soak:
             end = self._start + (number + 1) * self._length
             while (left := end - time.time()) > 0:
                 time.sleep(max(0.0, min(_SAMPLE_SECONDS, left)))
+                self._play(broker, time.time() - self._start)
                 for verb, job in self._jobs.items():
+                    if verb in self._away:
+                        continue
                     getattr(part, verb).append(Held.of(job.pid))
                     if not job.running:
                         raise job.failed(f"has ended with code {job.code} in part {number + 1}")
@@ -229,6 +255,23 @@ class Soak:
         if writer.exitcode:
             raise JobError(f"the writer has ended with code {writer.exitcode}")
 
+    def _play(self, broker: Broker, seconds: float) -> None:
+        """Play the faults that are due, and start what was away for its time."""
+        for verb, until in [*self._away.items()]:
+            if seconds >= until:
+                del self._away[verb]
+                self._start_job(verb)
+        for fault in self._faults[self._played :]:
+            if fault.after > seconds:
+                return
+            self._played += 1
+            self.say(f"fault: {fault.kind}, {fault.verb}")
+            if fault.kind == "bad record":
+                soak_kills.send_bad_record(broker.bootstrap, _TOPIC, self._rows + self._played)
+                continue
+            self._jobs[fault.verb].kill()
+            self._away[fault.verb] = seconds + fault.away_seconds
+
     def _write(
         self, broker: Broker, load: Load, first: int, rate: int
     ) -> multiprocessing.process.BaseProcess:
@@ -240,7 +283,8 @@ class Soak:
         return writer
 
     def _pipeline(self, broker: Broker, verb: str) -> Path:
-        """Write the file of one direction: all defaults, but for the trigger."""
+        """Write the file of one direction: all defaults, but for the trigger, and with kills what shows metrics and
+        goes on after bad records."""
         topic = _TOPIC if verb == "ingest" else _OUT
         options = {
             "connector": "upsert-kafka",
@@ -250,11 +294,13 @@ class Soak:
             "value.format": "json",
         }
         shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+        shows = f", metrics: 127.0.0.1:{self._ports[verb]}" if self._ports else ""
+        skips = "ingest: {bad-records: skip}\n" if self._ports and verb == "ingest" else ""
         file = self._folder / f"{verb}.yaml"
         file.write_text(
             f"version: 1\nname: soak-{verb}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT "
             f"ENFORCED) WITH ({shown})\ndelta: {{path: table}}\n"
-            f"run: {{checkpoint: checkpoint-{verb}, trigger: {_TRIGGER}}}\n"
+            f"run: {{checkpoint: checkpoint-{verb}, trigger: {_TRIGGER}{shows}}}\n{skips}"
         )
         return file
 
