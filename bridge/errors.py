@@ -10,6 +10,7 @@
     │   └── MissingPackageError     Spark's executors lack a Python package
     ├── BadRecordError              a record cannot be applied, with `bad-records: fail`
     ├── TableError                  the pipeline cannot use the Delta table
+    │   ├── AmbiguousKeyError       two rows would have one key
     │   └── UnwritableRowError      a format cannot write a row of it
     ├── GapError                    something that the progress needs is gone
     ├── ConcurrentRunError          another run of the same pipeline wrote at the same time
@@ -36,6 +37,7 @@ __all__ = [
     "REBUILD",
     "REPUBLISH",
     "STALLED",
+    "AmbiguousKeyError",
     "BadRecordError",
     "BridgeError",
     "ConcurrentRunError",
@@ -113,6 +115,10 @@ class BadRecordError(BridgeError):
 
 class TableError(BridgeError):
     """Raised if the pipeline cannot use the Delta table, or what exists in its place."""
+
+
+class AmbiguousKeyError(TableError):
+    """Raised if two rows would have one key where each key has one row; the message names such a key."""
 
 
 class UnwritableRowError(TableError):

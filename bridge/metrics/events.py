@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from bridge.errors import BridgeError
+from bridge.metrics.error_texts import text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
 
 __all__ = ["SCHEMA", "Events", "append", "event"]
@@ -43,10 +43,9 @@ class Events:
         return heard
 
     def failed(self, error: BaseException) -> None:
-        """Write the error that ended the run. The message of an error that is not the bridge's may hold anything, so it
-        is left out."""
-        message = str(error) if isinstance(error, BridgeError) else None
-        self.write("failed", {"error": type(error).__name__, "message": message})
+        """Write the error that ended the run, without a message that may hold values."""
+        name, text = type(error).__name__, text_without_values(error)
+        self.write("failed", {"error": name, "message": None if text == name else text})
 
     def write(self, name: str, fields: dict[str, Any] | None = None) -> None:
         """Write a line with the names of the run. Raises nothing."""

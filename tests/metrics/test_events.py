@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.errors import TableError
+from bridge.errors import AmbiguousKeyError, BadRecordError, TableError
 from bridge.metrics import BatchReport, RunName
 from bridge.metrics.events import SCHEMA
 from bridge.metrics.monitoring import Monitoring, monitored
@@ -40,7 +40,12 @@ def test_a_run_that_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "shown"),
-    [(TableError("the table is gone"), "the table is gone"), (ValueError("row: secret"), None)],
+    [
+        (TableError("the table is gone"), "the table is gone"),
+        (ValueError("row: secret"), None),
+        (AmbiguousKeyError("such as (id: secret)"), None),
+        (BadRecordError("row (id: secret)"), None),
+    ],
 )
 def test_a_run_that_fails(tmp_path: Path, error: Exception, shown: str | None) -> None:
     file = tmp_path / "events.jsonl"

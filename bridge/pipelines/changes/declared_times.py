@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from bridge.columns import KIND, col, retracts
 from bridge.delta.table import Table
-from bridge.errors import TableError
+from bridge.errors import AmbiguousKeyError
 from bridge.expressions.precision import cut, loses_digits
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn, ScalarType, TableSchema
 
@@ -36,8 +36,8 @@ def cut_times(rows: DataFrame, schema: TableSchema) -> DataFrame:
 def checked_keys(rows: DataFrame, table: Table, schema: TableSchema, *, compacts: bool) -> DataFrame:
     """Changes of a table with the keys that they have in the topic; they are `compacts` by these keys afterwards.
 
-    Raises TableError for a row whose key is longer; where nothing is compacted, also for one that is deleted, as its
-    tombstone could follow the record of a row that stays. Runs a job only for keys with TIMESTAMP(5) and shorter.
+    Raises AmbiguousKeyError for a row whose key is longer; where nothing is compacted, also for one that is deleted, as
+    its tombstone could follow the record of a row that stays. Runs a job only for keys with TIMESTAMP(5) and shorter.
     """
     types = _shorter(schema)
     cuts = {name: _cut(name, types[name]) for name in schema.primary_key if name in types}
@@ -49,7 +49,7 @@ def checked_keys(rows: DataFrame, table: Table, schema: TableSchema, *, compacts
     if found is not None:
         name = next(n for n in cuts if found[n])
         shown = ", ".join(f"{n}: {found[n]}" for n in schema.primary_key)
-        raise TableError(
+        raise AmbiguousKeyError(
             f"table {table}: the key of a row ({shown}) has more digits than {types[name].flink()} of column "
             f"{name}, so several rows would be one key of the topic, and a delete of one would remove all. Declare "
             f"{name} with the digits that it has, such as {_longest(types[name])}, or cut it in the table"
