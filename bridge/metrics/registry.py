@@ -246,6 +246,14 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("unchanged", _C, "changes", _IN, "Changes without effect on the table", _total("unchanged")),
     Metric("bad_records", _C, "records", ("ingest", "insert"), "Bad records", _total("bad_records")),
+    Metric(
+        "quarantined",
+        _C,
+        "records",
+        _TABLE,
+        "Records and rows written to the quarantine",
+        _total("quarantined"),
+    ),
     Metric("unexpected_rows", _C, "rows", _ALL, "Rows that fail the gate", _total("unexpected_rows")),
     Metric(
         "keys_in_two_partitions",

@@ -71,6 +71,8 @@ class Counts:
     lost: int = 0
     """Sent records that the broker did not acknowledge: above 0 only with 'sink.delivery-guarantee' = 'none'."""
     bad_records: int = 0
+    quarantined: int = 0
+    """Bad records, and rows that fail the gate, that were written to the quarantine."""
     unexpected_rows: int = 0
     """Rows that fail the gate: quarantined, or with `gate: warn` applied anyway. With `warn` a row counts once for each
     expectation that it fails."""

@@ -6,7 +6,7 @@ import time
 import uuid
 from dataclasses import replace
 
-from bridge.definition import Definition, Topic
+from bridge.definition import BadRecords, Definition, Topic
 from bridge.delta.commit_files import commits_since_checkpoint, read_file_changes
 from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import Table
@@ -130,6 +130,7 @@ class Bookkeeping:
             deleted=applied.merged.deleted,
             unchanged=applied.unchanged,
             bad_records=applied.bad,
+            quarantined=self._quarantined(applied),
             unexpected_rows=applied.unexpected,
             keys_in_two_partitions=applied.two_partitions,
             files_written=files.written,
@@ -153,6 +154,10 @@ class Bookkeeping:
         )
         self.summary = self.summary.plus(report)
         self._listener(report)
+
+    def _quarantined(self, applied: AppliedBatch) -> int:
+        bad = applied.bad if self._definition.bad_records is BadRecords.QUARANTINE else 0
+        return bad + (applied.unexpected if self._definition.quarantines_rows else 0)
 
     def _log_commits(self, version: int) -> int | None:
         """The commits since the last checkpoint, which is looked up once in a while."""

@@ -46,6 +46,8 @@ class Repair:
     """Records that were sent to repair stale keys."""
     tombstones: int = 0
     warning: str | None = None
+    bytes: int = 0
+    """Of the keys and values of these records."""
 
 
 def applies_to(definition: Definition) -> bool:
@@ -100,6 +102,7 @@ def repair_foreign_writes(
             repair.sent + stale.sent,
             repair.tombstones + stale.tombstones,
             "; ".join(filter(None, (repair.warning, warning))) or None,
+            repair.bytes + stale.bytes,
         )
     return repair
 
@@ -134,6 +137,7 @@ class _StaleKeys:
     """Keys that the table never had."""
     error: str = ""
     """Why nothing could be compared."""
+    bytes: int = 0
 
 
 def _send_stale_keys(
@@ -159,7 +163,7 @@ def _send_stale_keys(
             return _StaleKeys(unknown=unknown)
         records = topic_differences.records(stale)
         result = delivery.send(records, PublishRange(version, version, resync=True))
-    return _StaleKeys(result.records, result.tombstones, unknown)
+    return _StaleKeys(result.records, result.tombstones, unknown, bytes=result.bytes)
 
 
 def _not_before_earliest(start: Offsets, state: admin.TopicState) -> Offsets:

@@ -20,7 +20,7 @@ from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.kafka.sink import ProduceResult
-from bridge.metrics import BatchReport, Listener, RunName, Summary, ignore, now_ms
+from bridge.metrics import BatchReport, Counts, Listener, RunName, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import TRANSACTION, step, taken, watched
 from bridge.offsets import Offsets
@@ -235,7 +235,7 @@ class _Run:
                 table=table.id,
                 records_out=sent.records + repair.sent,
                 tombstones=sent.tombstones + repair.tombstones,
-                bytes_out=sent.bytes,
+                bytes_out=sent.bytes + repair.bytes,
                 lost=sent.lost,
                 transactions=sent.transactions,
                 unexpected_rows=row_gate.unexpected_rows(gate_counts),
@@ -267,11 +267,8 @@ class _Run:
             repair = self.foreign_writes.repair(topic, table, self.progress, before=ends, sent=0)
             if repair.progress != self.progress:
                 self.progress = self.delivery.record(repair.progress)
-        records, tombstones = (
-            self.summary.records_out + repair.sent,
-            self.summary.tombstones + repair.tombstones,
-        )
-        self.summary = replace(self.summary, records_out=records, tombstones=tombstones)
+        repaired = Counts(records_out=repair.sent, tombstones=repair.tombstones, bytes_out=repair.bytes)
+        self.summary = replace(self.summary, **self.summary.sums(repaired))
 
     def _notify(self, *warnings: str | None) -> None:
         for warning in warnings:

@@ -140,6 +140,7 @@ class Result:
             updated=merged.updated,
             deleted=merged.deleted,
             bad_records=bad,
+            quarantined=bad if self.quarantine is not None else 0,
             files_written=files.written,
             bytes_written=files.bytes_written,
             files_rewritten=files.rewritten,

@@ -79,6 +79,7 @@ def test_bad_records_decides_about_a_row_that_breaks_a_check(make: Make, bad_rec
     ingest(world.spark, world.definition(), listener=reports.append)
     assert world.rows() == [(1, "ok", ONE)]
     assert reports[0].bad_records == 2
+    assert reports[0].quarantined == (2 if bad_records == "quarantine" else 0)
     assert verify(world.spark, world.definition()).comparison.equal
     assert resync(world.spark, world.definition()).bad == 2
     quarantined = world.folder / "table_quarantine"
