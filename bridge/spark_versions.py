@@ -23,6 +23,7 @@ that it has a test which runs on every version.
     kafka.exactly_once               the plan of a frame                    DataFrame.rdd plans
     pipelines.changes.batch_stats    the metrics of an Observation          a second count of the rows
     pipelines.runtime.callbacks      py4j's client of callbacks             connections stay open
+    pipelines.operations.surroundings the JVM's heap                         a doctor without a look at memory
     pipelines.runtime.query_state    a class of Spark, its offset log (v1)  Spark's own class; an error for another log
     pipelines.runtime.storage_checks the session's catalog                  the table's own error when it is opened
     quality.scan_cost                Spark's metrics of queries             a check without its cost

@@ -9,7 +9,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,12 +64,12 @@ def top(
     found, console = watched_files(files or []), Screen().out
     if not (once or (console.is_terminal and sys.stdin.isatty())):
         once = True  # a pipe has no pages
-    watch = Watch(found, None if once else max(_LEAST_SECONDS, pause or 0))
-    if not once:
-        _show(watch, console)
-        return
-    watch.wait(_ONCE_SECONDS)
-    _print(watch, console, json)
+    with closing(Watch(found, None if once else max(_LEAST_SECONDS, pause or 0))) as watch:
+        if not once:
+            _show(watch, console)
+            return
+        watch.wait(_ONCE_SECONDS)
+        _print(watch, console, json)
 
 
 def report(

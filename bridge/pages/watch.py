@@ -18,6 +18,7 @@ __all__ = ["File", "Watch"]
 
 _MOST_THREADS = 16
 _PATIENCE_SECONDS = 10.0
+_NO_FILE = -1
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class File:
 
 
 class Watch:
-    """The pipelines of some files. Its threads end with the process: a disk or store that hangs keeps none waiting."""
+    """The pipelines of some files. Close it at the end. A thread that a disk or a store keeps waiting ends later, or
+    with the process."""
 
     def __init__(
         self,
@@ -43,14 +45,22 @@ class Watch:
         self._looks: dict[str, list[Look]] = {}
         self._seen: dict[str, list[Line]] = {}
         self._begun: dict[str, float] = {}
-        self._changed = threading.Condition()
+        self._changed, self._closed = threading.Condition(), threading.Event()
         self._due: PriorityQueue[tuple[float, int]] = PriorityQueue()
         for number in range(len(files)):
             self._due.put((time.monotonic(), number))
         for _ in range(min(_MOST_THREADS, len(files))):
             # Shared by threads: `_seen` and `_begun`, under the lock of `_changed`. One at a time has a file and its
             # `Look`s: no object of Arrow, delta-rs or librdkafka is in two threads.
-            threading.Thread(target=copy_context().run, args=(self._work,), daemon=True).start()
+            threading.Thread(
+                target=copy_context().run, args=(self._work,), daemon=True, name="bridge-top"
+            ).start()
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._closed.set()
+        for _ in range(min(_MOST_THREADS, len(self._files))):
+            self._due.put((0.0, _NO_FILE))
 
     def lines(self) -> list[Line]:
         """What was seen last, in the order of the files. What is not answered for long is said so."""
@@ -74,7 +84,8 @@ class Watch:
     def _work(self) -> None:
         while True:
             due, number = self._due.get()
-            time.sleep(max(0.0, due - time.monotonic()))
+            if number == _NO_FILE or self._closed.wait(max(0.0, due - time.monotonic())):
+                return
             file = self._files[number]
             with self._changed:
                 self._begun[file.name] = time.monotonic()

@@ -70,9 +70,9 @@ def registries(definition: Definition) -> Found:
     """The schema registry of each format that has one. Raises KafkaError where it does not answer."""
     topic = definition.topic
     for part, spec in (("key", topic.key), ("value", topic.value)):
-        if spec is None or not spec.name.endswith("avro-confluent"):
+        if spec is None or "url" not in spec.options:
             continue
-        url, subject = spec.options.get("url"), _subject(definition, spec, part)
+        url, subject = spec.options["url"], _subject(definition, spec, part)
         client = registry_client(registry_settings(spec.options, f"{spec.name}."))
         known = client.schemas_of_subject(subject)
         yield Outcome.FINE, f"{url} has {len(known)} schemas of '{subject}'"

@@ -126,6 +126,7 @@ def test_writers_on_s3_that_do_not_exclude_each_other(world: World) -> None:
     assert found[0] is WARNING and "two writers may commit the same version" in found[1]
 
 
+@pytest.mark.versions
 def test_memory(spark: SparkSession, tmp_path: Path) -> None:
     assert [outcome for outcome, _ in surroundings.memory(spark, tmp_path / "no limit")] == [FINE]
     limit = tmp_path / "memory.max"
