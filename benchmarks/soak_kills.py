@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Producer
 
+from bridge.metrics.registry import METRICS, Kind
+
 __all__ = ["ALERTS", "Fault", "Prometheus", "drawn", "free_port", "scaled", "send_bad_record", "unlike"]
 
 RULES = Path("conf/observability/rules.yaml")
@@ -132,8 +134,9 @@ class Prometheus:
     def resets(self) -> dict[str, float]:
         """How often counters of each verb have gone back: once for each time that its process was started again."""
         found: dict[str, float] = dict.fromkeys(VERBS, 0.0)
-        for row, value in self._asked(f'resets({{__name__=~"bridge_.+_total"}}[{self._span}])'):
-            found[row["verb"]] = max(found.get(row["verb"], 0.0), value)
+        for metric in (m for m in METRICS if m.kind is Kind.COUNTER):
+            for row, value in self._asked(f"resets({metric.exposed}[{self._span}])"):
+                found[row["verb"]] = max(found.get(row["verb"], 0.0), value)
         return found
 
     @property
