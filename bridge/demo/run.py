@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from bridge.demo import orders
 from bridge.embedded.broker import Broker
 from bridge.embedded.processes import HOST, free_port
 from bridge.errors import DefinitionError, DifferenceError, QualityError
-from bridge.metrics import BatchReport, Summary
+from bridge.metrics import BatchReport, Summary, ignore
 from bridge.metrics.prometheus import exporting, is_installed, shown
-from bridge.pipelines.compare.verify import Proof, verify
+from bridge.pipelines.compare.reconciliation import reconcile
+from bridge.pipelines.compare.verify import Proof
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import Checked, check
@@ -75,21 +77,23 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
         metrics = f"{HOST}:{free_port()}" if is_installed() else None
         if metrics is not None:
             screen.info(f"metrics: {shown(metrics)} while it runs")
-        flow = _Flow(spark, incoming, outgoing, screen, stop, metrics)
-        with screen.busy("orders → topic → Delta → topic, concurrently"):
-            written, ingested, published = flow.run()
-        if stop.is_set():
-            return
-        with screen.busy("checking the table's quality"):
-            checked = check(spark, incoming)
-        with screen.busy("verifying: fold(topic 1) == table == fold(topic 2), row by row"):
-            proofs = [verify(spark, incoming), verify(spark, outgoing)]
-        rows = _result_rows(written, ingested, published, checked, proofs)
-        rows["table is at"], rows["report is at"] = (
-            os.path.relpath(place) for place in (str(incoming.delta), checked.report)
-        )
-        rows["demo took"] = duration(time.monotonic() - started)
-        screen.table("the demo", rows)
+        incoming, outgoing = (_with_metrics(definition, metrics) for definition in (incoming, outgoing))
+        with exporting(metrics, ignore):  # from stage to stage
+            flow = _Flow(spark, incoming, outgoing, screen, stop)
+            with screen.busy("orders → topic → Delta → topic, concurrently"):
+                written, ingested, published = flow.run()
+            if stop.is_set():
+                return
+            with screen.busy("checking the table's quality"):
+                checked = check(spark, incoming, metrics=metrics)
+            with screen.busy("verifying: fold(topic 1) == table == fold(topic 2), row by row"):
+                proofs = [_verified(spark, definition) for definition in (incoming, outgoing)]
+            rows = _result_rows(written, ingested, published, checked, proofs)
+            rows["table is at"], rows["report is at"] = (
+                os.path.relpath(place) for place in (str(incoming.delta), checked.report)
+            )
+            rows["demo took"] = duration(time.monotonic() - started)
+            screen.table("the demo", rows)
     finally:
         broker.stop()
     if not checked.verdict.success:
@@ -113,6 +117,19 @@ def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
     return replace(incoming, run=batches, quality=quality), replace(outgoing, run=intervals)
 
 
+def _with_metrics(definition: Definition, metrics: str | None) -> Definition:
+    run = replace(definition.run, monitoring=definition.run.monitoring.with_metrics(metrics))
+    return replace(definition, run=run)
+
+
+def _verified(spark: SparkSession, definition: Definition) -> Proof:
+    found: list[Proof] = []
+    with suppress(DifferenceError):  # the demo shows both sides first
+        metrics = definition.run.monitoring.metrics
+        reconcile(spark, definition, metrics=metrics, compared=found.append, failed=lambda _: None)
+    return found[0]
+
+
 class _Flow:
     """Runs writer, ingest, publish and checks concurrently. When the stage before it has ended, each of ingest and
     publish is stopped and started again to process the rest, like a restarted job."""
@@ -124,9 +141,8 @@ class _Flow:
         outgoing: Definition,
         screen: Screen,
         stop: threading.Event,
-        metrics: str | None,
     ) -> None:
-        self.spark, self.screen, self.stop, self.metrics = spark, screen, stop, metrics
+        self.spark, self.screen, self.stop = spark, screen, stop
         self.incoming, self.outgoing = incoming, outgoing
         self.written, self.table_exists, self.ingested = (threading.Event() for _ in range(3))
         self.sums = {verb: Summary(d.name, verb) for verb, d in (("ingest", incoming), ("publish", outgoing))}
@@ -135,7 +151,7 @@ class _Flow:
         """Returns the written changes by kind, and the summaries of ingest and publish."""
         # Shared by threads: the SparkContext (each stage has a session of its own), events, the screen. Clients of
         # Kafka and tables are each stage's own.
-        with exporting(self.metrics, self._listen) as self.listen, ThreadPoolExecutor(4) as pool:
+        with ThreadPoolExecutor(4) as pool:
             stages = [pool.submit(stage) for stage in (self._write, self._ingest, self._publish, self._check)]
             while not all(stage.done() for stage in stages):
                 if self.stop.is_set() or any(stage.done() and stage.exception() for stage in stages):
@@ -175,17 +191,17 @@ class _Flow:
         self.table_exists.wait()
         spark = child_session(self.spark)
         while not self.ingested.is_set():
-            check(spark, self.incoming)
+            check(spark, self.incoming, metrics=self.incoming.run.monitoring.metrics)
             self.ingested.wait(_CHECK_INTERVAL_SECONDS)
 
     def _run_then_drain(
         self, pipeline: Callable[..., Summary], definition: Definition, stop_first_run: threading.Event
     ) -> None:
         spark, started = child_session(self.spark), time.monotonic()
-        pipeline(spark, definition, listener=self.listen, stop=stop_first_run)
+        pipeline(spark, definition, listener=self._listen, stop=stop_first_run)
         if not self.stop.is_set():
             drained = replace(definition, run=replace(definition.run, trigger_seconds=None))
-            pipeline(spark, drained, listener=self.listen)
+            pipeline(spark, drained, listener=self._listen)
         verb = "ingest" if definition is self.incoming else "publish"
         self.sums[verb] = replace(self.sums[verb], seconds=time.monotonic() - started)
 

@@ -7,8 +7,6 @@ import re
 import shutil
 import subprocess
 import time
-import urllib.parse
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from bridge.metrics.documents import DASHBOARD, PAGE, dashboard, rows
 from bridge.metrics.prometheus import exporting
 from bridge.metrics.registry import METRICS, Kind
 from bridge.metrics.steps import step, watched
+from tests.metrics.prometheus_server import asked, needed, scraping
 from tests.metrics.test_prometheus import free_address
 
 ALERTS = Path("docs/alerts.md")
@@ -62,34 +61,24 @@ def test_alerts_fire_and_are_silent_where_they_should(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's package prometheus is not installed")
+@needed
 def test_prometheus_has_data_for_each_panel(tmp_path: Path) -> None:
-    address, own = free_address(), free_address()
-    (tmp_path / "prometheus.yml").write_text(
-        "global: {scrape_interval: 200ms}\nscrape_configs: [{job_name: changelog-bridge, "
-        f"static_configs: [{{targets: ['{address}']}}]}}]\n"
-    )
-    server = subprocess.Popen(
-        ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
-         f"--web.listen-address={own}", "--log.level=error"],
-    )  # fmt: skip
-    try:
-        name = RunName("orders", "ingest", "t")
-        with exporting(address, ignore, name, "host/7") as listen, watched(name, 0), step("merge", "merging"):
-            missing, deadline = ["all"], time.monotonic() + 30
-            while missing and time.monotonic() < deadline:
-                for verb in ("ingest", "publish", "insert", "check", "verify"):
-                    listen(_report(verb))
-                time.sleep(0.2)
-                missing = [
-                    panel["title"]
-                    for panel in dashboard()["panels"]
-                    if not _asked(own, panel["targets"][0]["expr"])
-                ]
-        assert missing == []
-    finally:
-        server.terminate()
-        server.wait(20)
+    address, name = free_address(), RunName("orders", "ingest", "t")
+    with (
+        scraping(tmp_path, address) as server,
+        exporting(address, ignore, name, "host/7") as listen,
+        watched(name, 0),
+        step("merge", "merging"),
+    ):
+        missing, deadline = ["all"], time.monotonic() + 30
+        while missing and time.monotonic() < deadline:
+            for verb in ("ingest", "publish", "insert", "check", "verify"):
+                listen(_report(verb))
+            time.sleep(0.2)
+            missing = [
+                p["title"] for p in dashboard()["panels"] if not asked(server, p["targets"][0]["expr"])
+            ]
+    assert missing == []
 
 
 def _report(verb: str) -> BatchReport:
@@ -103,13 +92,3 @@ def _report(verb: str) -> BatchReport:
         expectations={"met": 3},
     )  # fmt: skip
     return replace(report, records_in=7, bytes_in=70, records_out=5, bytes_out=50, inserted=1)
-
-
-def _asked(server: str, expression: str) -> list[Any]:
-    expression = expression.replace("$pipeline", ".*").replace("$__rate_interval", "10s")
-    asked = urllib.parse.urlencode({"query": expression})
-    try:
-        with urllib.request.urlopen(f"http://{server}/api/v1/query?{asked}", timeout=10) as answer:
-            return list(json.load(answer)["data"]["result"])
-    except OSError:  # it is not up yet
-        return []
