@@ -15,7 +15,7 @@ from bridge.metrics import targets
 from bridge.metrics.observed import Histogram, Observed
 from bridge.metrics.registry import LABELS, METRICS, Kind, Metric
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
-from bridge.metrics.targets import Again, Silent, Warn, Way
+from bridge.metrics.targets import Again, Silent, Warn, Way, without_login
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -62,7 +62,7 @@ def check_installed(option: str) -> None:
 def shown(target: str) -> str:
     """Returns where a target's metrics are: the URL to scrape, the file or the gateway."""
     place = parsed(target)
-    return place if isinstance(place, str) else f"http://{place[0]}:{place[1]}/metrics"
+    return without_login(place) if isinstance(place, str) else f"http://{place[0]}:{place[1]}/metrics"
 
 
 @contextmanager

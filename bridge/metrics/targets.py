@@ -13,7 +13,7 @@ from typing import Protocol
 from bridge.metrics.observed import Observed
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
 
-__all__ = ["Again", "OpenWay", "Silent", "Warn", "Way", "exporting"]
+__all__ = ["Again", "OpenWay", "Silent", "Warn", "Way", "exporting", "without_login"]
 
 Warn = Callable[[Exception], None]
 OpenWay = Callable[[str, Callable[[], list[Observed]], Warn], "Way"]
@@ -34,6 +34,12 @@ class Way(Protocol):
     def close(self) -> None:
         """Show the last values, where that is not done on demand. Raises OSError."""
         ...
+
+
+def without_login(target: str) -> str:
+    """Return a target as it may be shown: a URL without user and password."""
+    scheme, found, rest = target.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else target
 
 
 @contextmanager
@@ -146,7 +152,7 @@ class _Target:
             return list(self._observed.values())
 
     def _warn(self, error: Exception) -> None:
-        self._warning = f"metrics are not shown at {self._target}: {error}"
+        self._warning = f"metrics are not shown at {without_login(self._target)}: {error}"
 
 
 class Silent:

@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from bridge.errors import DefinitionError
 from bridge.metrics import prometheus
-from bridge.metrics.prometheus import exporting, parsed
+from bridge.metrics.prometheus import exporting, parsed, shown
 from bridge.metrics.reports import BatchReport, ignore
 
 REPORT = BatchReport(
@@ -199,6 +199,23 @@ def test_a_gateway_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPat
         while not said.wait(0.05):
             listen(REPORT)
     assert f"metrics are not shown at {url}: " in str(heard[-1])
+
+
+def test_a_password_in_a_url_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "PUSH_SECONDS", 0.01)
+    address, said = free_address(), threading.Event()
+    warnings: list[str] = []
+
+    def hear(report: BatchReport) -> None:
+        if report.warning:
+            warnings.append(report.warning)
+            said.set()
+
+    with exporting(f"http://me:secret@{address}", hear) as listen:
+        while not said.wait(0.05):
+            listen(REPORT)
+    assert f"metrics are not shown at http://{address}: " in warnings[0] and "secret" not in warnings[0]
+    assert shown(f"https://me:secret@{address}/x") == f"https://{address}/x"
 
 
 def test_two_warnings_are_one(tmp_path: Path) -> None:
