@@ -24,8 +24,8 @@ from benchmarks.goals import Outcome, at_most
 from benchmarks.ground import Ground
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_rs import open_with_delta_rs, touched_bytes
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import create_table, open_table
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 
 __all__ = ["Costs", "compared", "log_costs", "outcomes", "progress_costs"]

@@ -19,8 +19,8 @@ from benchmarks.scale import SEED
 from bridge.columns import KIND, frame_of
 from bridge.definition import DeltaTarget, Engine, MergeSettings
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import create_table
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore

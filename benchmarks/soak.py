@@ -37,8 +37,8 @@ from benchmarks.cpu import Others, sessions
 from benchmarks.jobs import Job, JobError, started
 from benchmarks.topics import FLINK, PARTITIONS, Load
 from benchmarks.visible import Watch, delta_version, seen_at
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.embedded.broker import Broker
+from bridge.ingest_progress import IngestProgress
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
 

@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame
 
 from bridge.columns import col
 from bridge.delta.delta_errors import retry_conflicts
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.partition_values import lost_values, refuse_lost_values
 from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, forget_last_version, last_version, txn_settings
+from bridge.ingest_progress import IngestProgress
 from bridge.session import session_settings
 
 __all__ = ["append_batch", "appended"]

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.commit_operations import NO_ROWS, row_counts
-from bridge.delta.ingest_progress import merged_by, newest_first
+from bridge.delta.ingest_progress import newest_first
 from bridge.delta.table import Table
+from bridge.ingest_progress import merged_by
 
 __all__ = ["CommitHistory", "commit_history"]
 

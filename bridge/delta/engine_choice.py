@@ -12,7 +12,6 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, frame_of
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.changes_in_driver import Limits
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.initial_load import NotEmpty, initial_load
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
@@ -21,6 +20,7 @@ from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.errors import TableError
+from bridge.ingest_progress import IngestProgress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,17 +14,14 @@ from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.table import Table
 from bridge.delta.table_checks import PIPELINE_PROPERTY, belongs_to
 from bridge.errors import REBUILD, GapError
-from bridge.ingest_progress import IngestProgress, app_id, merged_by
+from bridge.ingest_progress import IngestProgress, app_id
 from bridge.offsets import Offsets
 from bridge.spark_versions import or_public
 
 __all__ = [
-    "IngestProgress",
-    "app_id",
     "committed_by",
     "history",
     "last_batch",
-    "merged_by",
     "newest_first",
     "read_progress",
 ]

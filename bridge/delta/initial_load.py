@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 from bridge.columns import col
 from bridge.delta.append import appended
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
 from bridge.delta.txn_settings import committed_version
+from bridge.ingest_progress import IngestProgress
 
 __all__ = ["NotEmpty", "initial_load"]
 

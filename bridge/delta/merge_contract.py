@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame
 
 from bridge.definition import Engine
 from bridge.delta.commit_files import FileChanges
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
+from bridge.ingest_progress import IngestProgress
 from bridge.lake.unsupported import UnsupportedByEngine
 
 __all__ = ["MergeEngine", "MergeResult", "UnsupportedByEngine"]

@@ -37,7 +37,6 @@ from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
 from bridge.delta.deletion_vectors.statistics import columns_with_statistics
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
 from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
-from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import KEPT, MergeSemantics, upsert_by_key
@@ -46,6 +45,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
 from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
+from bridge.ingest_progress import IngestProgress, app_id
 from bridge.lake.snapshot import Action, Snapshot, live_rows, open_snapshot
 from bridge.lake.store import at_once
 from bridge.lake.unsupported import UnsupportedByEngine

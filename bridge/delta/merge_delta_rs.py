@@ -24,7 +24,6 @@ from bridge.delta.delta_rs import (
     touched_bytes,
 )
 from bridge.delta.file_statistics import statistics_settings
-from bridge.delta.ingest_progress import IngestProgress, app_id
 from bridge.delta.log_cleanup import NO_HOOKS, after_commit
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import (
@@ -41,6 +40,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.table_store import opened_store
 from bridge.delta.txn_settings import committed_version
+from bridge.ingest_progress import IngestProgress, app_id
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
 from bridge.log_layout import commit_path

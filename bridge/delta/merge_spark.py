@@ -22,7 +22,6 @@ from bridge.delta.delta_errors import (
     table_errors,
 )
 from bridge.delta.file_pruning import KEYS_BY_REFERENCE, MAX_NAMED_KEYS, KeyPredicate, key_predicate
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import (
     KEPT,
@@ -39,6 +38,7 @@ from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version, last_version, txn_settings
+from bridge.ingest_progress import IngestProgress
 from bridge.schema import quote
 from bridge.session import session_settings
 from bridge.spark_versions import MERGE_OF_CACHED_SOURCE

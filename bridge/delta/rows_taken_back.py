@@ -12,11 +12,12 @@ from typing import Any
 
 from bridge.delta import log_description
 from bridge.delta.delta_errors import replaced_error, table_errors
-from bridge.delta.ingest_progress import IngestProgress, newest_first
+from bridge.delta.ingest_progress import newest_first
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.table import Table
 from bridge.errors import REBUILD, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.spark_versions import or_public
 
 __all__ = ["RowsTakenBack", "checked", "following", "newest_version", "overwrites", "refuse_taken_back"]

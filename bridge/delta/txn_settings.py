@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from bridge.delta.ingest_progress import IngestProgress, app_id, newest_first
+from bridge.delta.ingest_progress import newest_first
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
+from bridge.ingest_progress import IngestProgress, app_id
 
 __all__ = ["committed_version", "forget_last_version", "last_version", "txn_settings"]
 

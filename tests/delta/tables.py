@@ -13,12 +13,12 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeEngine, MergeResult
 from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
 from bridge.delta.merge_delta_rs import DeltaRsEngine
 from bridge.delta.merge_spark import JOIN_SETTINGS, SparkEngine
 from bridge.delta.table import Table, create_table
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 
 FIELDS = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))

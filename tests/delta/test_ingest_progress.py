@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
-from bridge.delta.ingest_progress import IngestProgress, committed_by, last_batch, read_progress
+from bridge.delta.ingest_progress import committed_by, last_batch, read_progress
 from bridge.delta.table import create_table, open_table
 from bridge.errors import GapError, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from tests.delta.tables import FIELDS, append, at, by_spark, commit_by_hand, frame, log_file, made
 from tests.public_api import PublicApi

@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.append import appended
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.initial_load import NotEmpty, initial_load
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
+from bridge.ingest_progress import IngestProgress
 from tests.delta.tables import append, at, content, frame, log_file, made
 from tests.delta.test_merge_spark_concurrency import gated
 

@@ -20,7 +20,7 @@ from bridge.definition import DeltaTarget, Engine, MergeSettings
 from bridge.delta import merge_delta_rs, merge_spark
 from bridge.delta.column_owners import open_shared_table
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_semantics import (
     Delete,
     Insert,
@@ -31,6 +31,7 @@ from bridge.delta.merge_semantics import (
     upsert_by_key,
 )
 from bridge.delta.table import Table
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from tests.delta.tables import NO_VECTORS, content, frame
 

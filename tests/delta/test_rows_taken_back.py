@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 from bridge.delta import append, append_files, merge_deletion_vectors, merge_delta_rs, merge_spark
 from bridge.delta.append import append_batch
 from bridge.delta.append_files import FileAppends
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.rows_taken_back import RowsTakenBack, following, newest_version, overwrites
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from tests.delta.tables import ENGINES, FIELDS, Merge, at, by_spark, content, frame, log_file, made
 

@@ -21,11 +21,12 @@ from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.columns import col
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table
 from bridge.delta.txn_settings import txn_settings
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, ConcurrentRunError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.embedded.broker import Broker
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.batch import apply_batch
 from bridge.pipelines.ingest.run import ingest

@@ -15,9 +15,9 @@ from bridge.compact import net, upserts
 from bridge.definition import Definition, Encoder, Engine, MergeSettings
 from bridge.delta import change_feed
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.embedded.broker import Broker
 from bridge.encode import encode
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.batch import apply_batch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.definition import BadRecords, Definition
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.quarantine import quarantine_records
 from bridge.errors import BadRecordError
+from bridge.ingest_progress import IngestProgress
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.changes.batch_stats import BatchStats
 

@@ -15,9 +15,9 @@ from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.definition import Definition, Reader, Topic
 from bridge.delta.append_files import AppendTarget, FileAppends
 from bridge.delta.deletion_vectors.new_files import delete_data_files
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.rows_taken_back import RowsTakenBack
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.read_counts import ReadCounts

@@ -18,9 +18,9 @@ from bridge.compact import TWO_PARTITIONS
 from bridge.definition import Definition, Topic
 from bridge.delta.append import append_batch
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.read_counts import ReadCounts
 from bridge.metrics.steps import step

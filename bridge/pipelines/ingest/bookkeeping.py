@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from bridge.definition import BadRecords, Definition, Topic
 from bridge.delta.commit_files import commits_since_checkpoint, read_file_changes
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import Table
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka.admin import TopicState
 from bridge.metrics import BatchReport, Listener, PartitionRead, Summary, now_ms
 from bridge.metrics.steps import taken

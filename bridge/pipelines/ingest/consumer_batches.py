@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from bridge import watchdog
 from bridge.definition import Reader
 from bridge.delta.append_files import FileAppends
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.errors import GapError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.offset_availability import check_offsets_available

@@ -7,8 +7,8 @@ from dataclasses import replace
 from bridge import failpoints
 from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.table import Table
+from bridge.ingest_progress import IngestProgress
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.ingest.consumer_reader import LatestBatch
 

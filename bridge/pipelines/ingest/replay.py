@@ -22,11 +22,12 @@ from bridge.definition import Definition, DeltaTarget, Topic
 from bridge.delta import quarantine
 from bridge.delta.append import append_batch
 from bridge.delta.file_statistics import repair_statistics
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table, exists
 from bridge.errors import DefinitionError, GapError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets

@@ -13,9 +13,10 @@ from bridge.definition import Definition
 from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.engine_choice import Engines
 from bridge.delta.file_statistics import repair_statistics
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.rows_taken_back import RowsTakenBack, following, overwrites
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.group_offsets import starts_at_latest
 from bridge.kafka.offset_availability import check_offsets_available

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.feed_consumers import FeedConsumers, lags
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.delta.log_description import newest_commits
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import Table, exists
 from bridge.errors import BridgeError, KafkaError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available

@@ -16,12 +16,13 @@ from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_statistics import repair_statistics
-from bridge.delta.ingest_progress import IngestProgress, last_batch, read_progress
+from bridge.delta.ingest_progress import last_batch, read_progress
 from bridge.delta.merge_semantics import INSERT_ALWAYS, merge_own_columns, repair_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.errors import DefinitionError, GapError, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available

@@ -7,8 +7,8 @@ import re
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.errors import REBUILD, BridgeError, GapError, KafkaError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.runtime import spark_errors

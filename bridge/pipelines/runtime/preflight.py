@@ -11,11 +11,12 @@ from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
 from bridge.definition import Definition, Topic
 from bridge.delta.column_owners import open_shared_table
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema
 from bridge.delta.table import Table, claim, create_table, exists, open_table
 from bridge.delta.table_checks import belongs_to
 from bridge.errors import DefinitionError, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema

@@ -22,12 +22,13 @@ from bridge.delta.column_owners import open_shared_table
 from bridge.delta.commit_files import read_file_changes
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.engine_choice import Engines
-from bridge.delta.ingest_progress import IngestProgress, read_progress
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table, claim, create_table, described, exists, open_table
 from bridge.errors import DefinitionError, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values

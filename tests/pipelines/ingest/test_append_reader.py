@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.delta.append_files import FileAppends
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError
+from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
 from bridge.kafka.latest_rows import NotRead
 from bridge.metrics import BatchReport

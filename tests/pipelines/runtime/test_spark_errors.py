@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
-from bridge.delta.ingest_progress import IngestProgress
 from bridge.errors import BridgeError, TableError
+from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error as why
 from bridge.pipelines.runtime.spark_errors import (
