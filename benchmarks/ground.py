@@ -20,7 +20,7 @@ from benchmarks.base_tables import PIPELINE, BaseTables, Laid
 from benchmarks.cpu import Others
 from benchmarks.jobs import JobError, Ran, run
 from benchmarks.results import PAIMON, RECIPE, TOLERANCE, Entry, Say
-from benchmarks.topics import FLINK, PARTITIONS, Load, produce
+from benchmarks.topics import PARTITIONS, Load, produce, section
 from bridge.config.model import PipelineFile
 from bridge.embedded.broker import Broker
 
@@ -108,18 +108,10 @@ class Ground:
     def ingest(self, place: Path, topic: str, table: Path, *, run: str = "", more: str = "") -> list[str]:
         """Writes a pipeline file into `place`, with `run` added to its section of that name and `more` at its end; the
         command that ingests it."""
-        options = {
-            "connector": "upsert-kafka",
-            "topic": topic,
-            "properties.bootstrap.servers": self.broker.bootstrap,
-            "key.format": "json",
-            "value.format": "json",
-        }
-        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
         file = place / "pipeline.yaml"
         file.write_text(
-            f"version: 1\nname: {PIPELINE}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT "
-            f"ENFORCED) WITH ({shown})\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}{run}}}\n"
+            section(self.broker, topic)
+            + f"name: {PIPELINE}\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}{run}}}\n"
             + more
         )
         return [sys.executable, "-m", "bridge", "ingest", str(file)]

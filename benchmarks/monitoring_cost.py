@@ -27,12 +27,12 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.goals import Outcome, at_most, exit_code, table
-from benchmarks.topics import FLINK, Load, produce, send
+from benchmarks.topics import Load, produce, section, send
 from bridge import config
 from bridge.definition import Definition
 from bridge.delta.commit_files import read_file_changes
 from bridge.embedded.broker import Broker
-from bridge.metrics import BatchReport, RunName, ignore
+from bridge.metrics import BatchReport, ignore
 from bridge.metrics.monitoring import Monitoring, monitored
 from bridge.metrics.steps import step, taken, watched
 from bridge.pipelines.ingest.run import ingest
@@ -66,7 +66,7 @@ class Shape:
 
 def added(reports: Sequence[BatchReport], monitoring: Monitoring, definition: Definition) -> list[float]:
     """Seconds that each report's batch takes longer as it is watched."""
-    name = RunName(definition.name, "ingest", definition.topic.title)
+    name = definition.run_name("ingest")
     found = []
     with watched(name, 0), monitored(monitoring, ignore, name, owner="host/1") as listen:
         for report in reports:
@@ -115,18 +115,9 @@ def outcomes(batches: int, folder: Path) -> list[Outcome]:
 
 
 def _pipeline(broker: Broker, folder: Path, topic: str, batch: int) -> Definition:
-    options = {
-        "connector": "upsert-kafka",
-        "topic": topic,
-        "properties.bootstrap.servers": broker.bootstrap,
-        "key.format": "json",
-        "value.format": "json",
-    }
-    shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
     file = folder / "ingest.yaml"
     file.write_text(
-        f"version: 1\nname: {topic}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT ENFORCED) "
-        f"WITH ({shown})\ndelta: {{path: table}}\n"
+        section(broker, topic) + f"name: {topic}\ndelta: {{path: table}}\n"
         f"run: {{checkpoint: checkpoint, trigger: available-now, max-offsets-per-batch: {batch}}}\n"
     )
     return config.load(file)

@@ -35,9 +35,10 @@ from rich.table import Table
 from benchmarks import soak_kills, soak_sides
 from benchmarks.cpu import Others, sessions
 from benchmarks.jobs import Job, JobError, started
-from benchmarks.topics import FLINK, PARTITIONS, Load
+from benchmarks.topics import PARTITIONS, Load, section
 from benchmarks.visible import Watch, delta_version, seen_at
 from bridge.embedded.broker import Broker
+from bridge.embedded.processes import free_port
 from bridge.ingest_progress import IngestProgress
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
@@ -166,12 +167,11 @@ class Soak:
         """The offsets at which each version ends, by partition."""
         self._jobs: dict[str, Job] = {}
         self._faults = soak_kills.drawn(seed, seconds) if kills else []
-        self._ports = {verb: soak_kills.free_port() for verb in soak_kills.VERBS} if kills else {}
+        self._ports = {verb: free_port() for verb in soak_kills.VERBS} if kills else {}
         self._away: dict[str, float] = {}
-        """The verbs that do not run, as a fault says, and the time.time() at which each is started again."""
+        """The verbs that a fault has ended, and after how many seconds of the stream each is started again."""
         self._start = float("nan")
         self._runs = self._played = 0
-        self._start_job: Callable[[str], None]
 
     def say(self, text: str) -> None:
         self._screen.print(f"{time.monotonic() - self._began:5.0f} s  {text}", markup=False)
@@ -196,10 +196,10 @@ class Soak:
                 return [f"the writer of the first rows has ended with code {first.exitcode}"]
             watch: Watch | None = None
             prometheus = soak_kills.Prometheus(self._folder / "prometheus", self._ports)
-            self._start_job = lambda verb: self._started(stack, broker, verb, serving)
+            start = partial(self._begin, stack, broker, serving)
             try:
                 for verb in ("ingest", "publish"):
-                    self._start_job(verb)
+                    start(verb)
                     if verb == "ingest":
                         self._until(lambda: delta_version(self._folder / "table", 1).exists(), "no table")
                         watch = Watch(partial(delta_version, self._folder / "table"))
@@ -209,7 +209,7 @@ class Soak:
                 self.say(f"{self._rows:,} rows are in table and topic; now {self._rate:,} changes a second")
                 if self._ports:  # not before: the first rows are old when they come into the table
                     stack.enter_context(prometheus.running())
-                self._stream(broker, watch, serving)
+                self._stream(broker, watch, serving, start)
                 self._until(lambda: self._is_quiet(len(self._load)), "the last changes are not published")
             except JobError as error:
                 if watch is not None and not np.isnan(self._start):
@@ -221,13 +221,13 @@ class Soak:
                 return [*self._ended(), *unlike, *self._verified()]
             return [*self._ended(), *self._judged(), *self._verified()]
 
-    def _started(self, stack: ExitStack, broker: Broker, verb: str, serving: list[int]) -> None:
+    def _begin(self, stack: ExitStack, broker: Broker, serving: list[int], verb: str) -> None:
         command = [sys.executable, "-m", "bridge", verb, str(self._pipeline(broker, verb))]
         self._runs += 1
         place = self._folder / f"{verb}-{self._runs}"
         self._jobs[verb] = stack.enter_context(started(command, folder=place, beside=serving))
 
-    def _stream(self, broker: Broker, watch: Watch, serving: list[int]) -> None:
+    def _stream(self, broker: Broker, watch: Watch, serving: list[int], start: Callable[[str], None]) -> None:
         writer = self._write(broker, self._load, self._rows, self._rate)
         self._start = time.time()
         for number, part in enumerate(self._parts):
@@ -235,7 +235,7 @@ class Soak:
             end = self._start + (number + 1) * self._length
             while (left := end - time.time()) > 0:
                 time.sleep(max(0.0, min(_SAMPLE_SECONDS, left)))
-                self._play(broker, time.time() - self._start)
+                self._play(broker, time.time() - self._start, start)
                 for verb, job in self._jobs.items():
                     if verb in self._away:
                         continue
@@ -255,12 +255,12 @@ class Soak:
         if writer.exitcode:
             raise JobError(f"the writer has ended with code {writer.exitcode}")
 
-    def _play(self, broker: Broker, seconds: float) -> None:
+    def _play(self, broker: Broker, seconds: float, start: Callable[[str], None]) -> None:
         """Play the faults that are due, and start what was away for its time."""
         for verb, until in [*self._away.items()]:
             if seconds >= until:
                 del self._away[verb]
-                self._start_job(verb)
+                start(verb)
         for fault in self._faults[self._played :]:
             if fault.after > seconds:
                 return
@@ -286,20 +286,11 @@ class Soak:
         """Write the file of one direction: all defaults, but for the trigger, and with kills what shows metrics and
         goes on after bad records."""
         topic = _TOPIC if verb == "ingest" else _OUT
-        options = {
-            "connector": "upsert-kafka",
-            "topic": topic,
-            "properties.bootstrap.servers": broker.bootstrap,
-            "key.format": "json",
-            "value.format": "json",
-        }
-        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
         shows = f", metrics: 127.0.0.1:{self._ports[verb]}" if self._ports else ""
         skips = "ingest: {bad-records: skip}\n" if self._ports and verb == "ingest" else ""
         file = self._folder / f"{verb}.yaml"
         file.write_text(
-            f"version: 1\nname: soak-{verb}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT "
-            f"ENFORCED) WITH ({shown})\ndelta: {{path: table}}\n"
+            section(broker, topic) + f"name: soak-{verb}\ndelta: {{path: table}}\n"
             f"run: {{checkpoint: checkpoint-{verb}, trigger: {_TRIGGER}{shows}}}\n{skips}"
         )
         return file

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -22,9 +21,10 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Producer
 
+from bridge.embedded.processes import free_port
 from bridge.metrics.registry import METRICS, Kind
 
-__all__ = ["ALERTS", "Fault", "Prometheus", "drawn", "free_port", "scaled", "send_bad_record", "unlike"]
+__all__ = ["ALERTS", "Fault", "Prometheus", "drawn", "scaled", "send_bad_record", "unlike"]
 
 RULES = Path("conf/observability/rules.yaml")
 VERBS = ("ingest", "publish")
@@ -80,13 +80,6 @@ def scaled(rules: str) -> str:
     rules = re.sub(r"(for: )(\d+)([smh])()", shorter, rules)
     rules = re.sub(r"(\[)(\d+)([smh])(\])", shorter, rules)
     return re.sub(r"(_seconds\S*(?:\[\w+\])?\)*) > (\d+)", lambda f: f"{f[1]} > {int(f[2]) // _SCALE}", rules)
-
-
-def free_port() -> int:
-    """A port that nobody has."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def send_bad_record(bootstrap: str, topic: str, id: int) -> None:

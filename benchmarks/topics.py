@@ -29,6 +29,7 @@ __all__ = [
     "produce",
     "producer",
     "records",
+    "section",
     "send",
 ]
 
@@ -144,6 +145,19 @@ def produce(
     if arrived != len(part):
         raise RuntimeError(f"topic {topic}: {arrived:,} of {len(part):,} records have arrived")
     return time.perf_counter() - started
+
+
+def section(broker: Broker, topic: str) -> str:
+    """The beginning of a pipeline file over a topic of these records: its version, and the section `topic`."""
+    options = {
+        "connector": "upsert-kafka",
+        "topic": topic,
+        "properties.bootstrap.servers": broker.bootstrap,
+        "key.format": "json",
+        "value.format": "json",
+    }
+    shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+    return f"version: 1\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT ENFORCED) WITH ({shown})\n"
 
 
 def send(broker: Broker, topic: str, load: Load, part: range) -> None:

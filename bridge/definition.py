@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
+from bridge.metrics import RunName
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
 from bridge.schema import RowConstraint, RowType, TableSchema
@@ -279,6 +280,14 @@ class Definition:
     """Warnings, for example of deprecated options and options without effect."""
     constraints: tuple[RowConstraint, ...] = ()
     """What the open table asks of each row, for those who decode records into it (`unfit_rows.with_constraints`)."""
+
+    def run_name(self, verb: str) -> RunName:
+        """What a run of `verb` is called where it is watched."""
+        return RunName(self.name, verb, self.topic.title)
+
+    def with_metrics(self, target: str | None) -> Definition:
+        """The definition with `--metrics` in place of its `run.metrics`; as it is without one."""
+        return replace(self, run=replace(self.run, monitoring=self.run.monitoring.with_metrics(target)))
 
     @property
     def primary_key(self) -> tuple[str, ...]:

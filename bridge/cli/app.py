@@ -40,7 +40,7 @@ from bridge.cli.arguments import (
 )
 from bridge.cli.many_pipelines import Pipeline, load_all, run_all
 from bridge.cli.script_pipelines import is_script
-from bridge.cli.shown_metrics import metrics_shown, with_metrics
+from bridge.cli.shown_metrics import metrics_shown
 from bridge.cli.store_settings import use_submitted
 from bridge.console import Screen, explanation_rows, summary_rows
 from bridge.definition import Definition
@@ -305,7 +305,7 @@ def _run(
         raise DefinitionError(
             f"--parallel {parallel} has no effect on one file; give several, or leave it out"
         )
-    definition = with_metrics(config.load(files[0]), metrics)
+    definition = config.load(files[0]).with_metrics(metrics)
     screen = Screen(quiet=quiet)
     with (
         process.session(screen, definition, master, conf) as spark,

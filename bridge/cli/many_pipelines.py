@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridge import config
 from bridge.cli import process
-from bridge.cli.shown_metrics import metrics_shown, with_metrics
+from bridge.cli.shown_metrics import metrics_shown
 from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen
 from bridge.definition import Definition
@@ -71,7 +71,7 @@ def run_all(
     failed in the last round."""
     from bridge.pipelines.runtime.rounds import run_rounds
 
-    definitions = [with_metrics(definition, metrics) for definition in definitions]
+    definitions = [definition.with_metrics(metrics) for definition in definitions]
     screen = Screen(quiet=quiet)
     said: dict[str, str] = {}
 

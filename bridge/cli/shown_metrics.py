@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
 from bridge.console import Screen
-from bridge.definition import Definition
 from bridge.metrics import ignore
 from bridge.metrics.prometheus import exporting, shown
 
-__all__ = ["metrics_shown", "with_metrics"]
-
-
-def with_metrics(definition: Definition, target: str | None) -> Definition:
-    """Returns the definition with `--metrics` in place of its `run.metrics`; as it is without one."""
-    run = replace(definition.run, monitoring=definition.run.monitoring.with_metrics(target))
-    return replace(definition, run=run)
+__all__ = ["metrics_shown"]
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def run(spark: SparkSession, folder: Path, screen: Screen, stop: threading.Event
         metrics = f"{HOST}:{free_port()}" if is_installed() else None
         if metrics is not None:
             screen.info(f"metrics: {shown(metrics)} while it runs")
-        incoming, outgoing = (_with_metrics(definition, metrics) for definition in (incoming, outgoing))
+        incoming, outgoing = (definition.with_metrics(metrics) for definition in (incoming, outgoing))
         with exporting(metrics, ignore):  # from stage to stage
             flow = _Flow(spark, incoming, outgoing, screen, stop)
             with screen.busy("orders → topic → Delta → topic, concurrently"):
@@ -115,11 +115,6 @@ def pipelines(folder: Path, bootstrap: str) -> tuple[Definition, Definition]:
     batches = replace(incoming.run, trigger_seconds=_INTERVAL_SECONDS, max_offsets_per_batch=_BATCH_RECORDS)
     intervals = replace(outgoing.run, trigger_seconds=_INTERVAL_SECONDS)
     return replace(incoming, run=batches, quality=quality), replace(outgoing, run=intervals)
-
-
-def _with_metrics(definition: Definition, metrics: str | None) -> Definition:
-    run = replace(definition.run, monitoring=definition.run.monitoring.with_metrics(metrics))
-    return replace(definition, run=run)
 
 
 def _verified(spark: SparkSession, definition: Definition) -> Proof:

@@ -60,7 +60,7 @@ def reconcile(
     it failed.
     """
     stop = stop or threading.Event()
-    name = RunName(definition.name, "verify", definition.topic.title)
+    name = definition.run_name("verify")
     monitoring = replace(definition.run.monitoring, metrics=metrics)
     flow = partial(verify_flow, spark, definition, ledger)
     with monitored(monitoring, ignore, name, flow=flow, stop=stop) as listen:

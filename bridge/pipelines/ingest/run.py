@@ -18,7 +18,7 @@ from bridge.definition import Definition, Reader
 from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.errors import DefinitionError
-from bridge.metrics import Listener, RunName, Summary, ignore
+from bridge.metrics import Listener, Summary, ignore
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import watched
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
@@ -57,7 +57,7 @@ def ingest(
     if definition.reader is not Reader.SPARK and unsupported(definition, definition.topic) is None:
         warm_up(spark)
     check_executors(spark, definition, sends=False)
-    name = RunName(definition.name, "ingest", definition.topic.title)
+    name = definition.run_name("ingest")
     with (
         watched(name, definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "ingest") as lease,

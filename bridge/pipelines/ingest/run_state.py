@@ -20,7 +20,7 @@ from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.group_offsets import starts_at_latest
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.metrics import Listener, RunName, now_ms
+from bridge.metrics import Listener, now_ms
 from bridge.metrics.steps import step
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.changes.unfit_rows import with_constraints
@@ -65,7 +65,7 @@ class RunState:
         lease: Lease,
     ) -> None:
         self.spark, self.definition, self.stop, self.lease = spark, definition, stop, lease
-        self.name = RunName(definition.name, "ingest", definition.topic.title)
+        self.name = definition.run_name("ingest")
         self.batch_lock = threading.Lock()
         self.topic = admin.resolve(definition.topic)
         state = admin.describe(self.topic)

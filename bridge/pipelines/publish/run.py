@@ -20,7 +20,7 @@ from bridge.definition import Definition, DeliveryGuarantee
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.kafka.sink import ProduceResult
-from bridge.metrics import BatchReport, Counts, Listener, RunName, Summary, ignore, now_ms
+from bridge.metrics import BatchReport, Counts, Listener, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import TRANSACTION, step, taken, watched
 from bridge.offsets import Offsets
@@ -83,7 +83,7 @@ def publish(
     before anything is sent; ConcurrentRunError when another run takes over or records its progress meanwhile.
     """
     check_executors(spark, definition, sends=True)
-    name = RunName(definition.name, "publish", definition.topic.title)
+    name = definition.run_name("publish")
     with (
         watched(name, definition.run.step_timeout_seconds),
         acquire_lease(spark, definition, "publish") as lease,

@@ -77,7 +77,7 @@ def check(
     `run.metrics`, which a run of the pipeline may use meanwhile.
     """
     monitoring = replace(definition.run.monitoring, metrics=metrics)
-    name = RunName(definition.name, "check", definition.topic.title)
+    name = definition.run_name("check")
     with monitored(monitoring, ignore, name, flow=partial(check_flow, spark, definition)) as listen:
         checked = _check(spark, definition, since, trigger)
         listen(_report(name, checked, definition))

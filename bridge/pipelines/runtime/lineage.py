@@ -15,7 +15,7 @@ from sqlglot import exp
 from bridge.definition import Definition, DeltaTarget, GateAction, Topic
 from bridge.delta.table import described, exists
 from bridge.kafka import admin
-from bridge.metrics import Listener, RunName, ignore
+from bridge.metrics import Listener, ignore
 from bridge.metrics.datasets import Dataset, Flow, Origin
 from bridge.metrics.lineage import tracked
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn, TableSchema
@@ -87,8 +87,8 @@ def tracked_command(
     spark: SparkSession, definition: Definition, verb: str, flow: Callable[[SparkSession, Definition], Flow]
 ) -> AbstractContextManager[Listener]:
     """Around a command that makes no reports: its lineage, where `run.lineage` asks for it."""
-    run = RunName(definition.name, verb, definition.topic.title)
-    return tracked(definition.run.monitoring.lineage, ignore, run, partial(flow, spark, definition))
+    named = definition.run_name(verb)
+    return tracked(definition.run.monitoring.lineage, ignore, named, partial(flow, spark, definition))
 
 
 def topic_datasets(
