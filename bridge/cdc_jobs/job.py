@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.config.script_state import with_suite
+from bridge.config.script_state import for_commands
 from bridge.definition import Definition
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.sql import Script
@@ -59,8 +59,9 @@ class Job:
         return (self.folder, *dict.fromkeys(deltas))
 
     def checked(self, definition: Definition) -> Definition:
-        """A publish of this job with the quality suite of its table: expectations/NAME.json beside the job."""
-        return with_suite(definition, self.folder)
+        """A publish of this job for commands: with the suite expectations/NAME.json beside the job, and with the job's
+        events, alerts, traces and lineage."""
+        return for_commands(definition, self.folder, self.monitoring)
 
 
 def as_rows(job: Job) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +68,7 @@ def _of_job(job: Job, insert: str | None, table: str | None) -> Definition:
         if job.script is None or table not in topics:
             legal = ", ".join(dict.fromkeys(topics)) or "none"
             raise DefinitionError(f"--table {table}: the job reads no topic by that name; it reads {legal}")
-        return _of_script(job.script, insert, source_name(table))
+        return _of_script(replace(job.script, monitoring=job.monitoring), insert, source_name(table))
     if insert is None and len(names) == 1:
         insert = names[0]
     if insert is None:
@@ -78,7 +79,7 @@ def _of_job(job: Job, insert: str | None, table: str | None) -> Definition:
         raise DefinitionError(
             f"--insert {insert}: the job has no such table of the sink; it has {', '.join(names)}"
         )
-    return _of_script(job.script, insert, None)
+    return _of_script(replace(job.script, monitoring=job.monitoring), insert, None)
 
 
 def _ingest(state: ScriptState, name: str) -> Definition:

@@ -8,8 +8,9 @@ from bridge.bridge_folders import SCRIPT_STATE, safe_name
 from bridge.config.paths import resolved_path
 from bridge.config.storage_locations import default_suite
 from bridge.definition import Definition, DeltaTarget, Quality
+from bridge.metrics.monitoring import Monitoring
 
-__all__ = ["state_of", "with_suite"]
+__all__ = ["for_commands", "state_of"]
 
 
 def state_of(base: str, state: str | None, name: str) -> str:
@@ -17,8 +18,8 @@ def state_of(base: str, state: str | None, name: str) -> str:
     return f"{resolved_path(base, state or SCRIPT_STATE).rstrip('/')}/{safe_name(name)}"
 
 
-def with_suite(definition: Definition, folder: str) -> Definition:
-    """Returns a pipeline of a script with its suite, expectations/NAME.json beside the script, and its results in the
-    folder of the script's state."""
-    results = DeltaTarget(path=f"{folder}/quality")
-    return replace(definition, quality=Quality(default_suite(definition), results))
+def for_commands(definition: Definition, folder: str, monitoring: Monitoring) -> Definition:
+    """Returns a pipeline of a script as commands such as `check` take it: with its suite, expectations/NAME.json beside
+    the script, its results in the folder of the script's state, and what the script says of monitoring."""
+    quality = Quality(default_suite(definition), DeltaTarget(path=f"{folder}/quality"))
+    return replace(definition, quality=quality, run=replace(definition.run, monitoring=monitoring))

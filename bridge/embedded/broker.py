@@ -36,12 +36,14 @@ _LOGGING = (
     "log4j-1.2-api-2.*.jar",
 )
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+# Brokers before 3.0 need the protocol of the controller's listener.
 # Retention uses the records' own timestamps, so old ones of tests and demos would expire.
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller}
 controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 listeners={listeners},CONTROLLER://{host}:{controller}
 advertised.listeners={listeners}
 log.dirs={data}

@@ -39,5 +39,5 @@ def test_places_of_a_run(shop: Path) -> None:
         f"{shop}/lake/shop/orders",
     )
     checked = job.checked(job.publishes[0])
-    assert checked.quality is not None
+    assert checked.quality is not None and checked.run.monitoring is job.monitoring
     assert checked.quality.suite == str(shop / "expectations" / "job.shop.items.json")

@@ -14,10 +14,13 @@ from bridge.cli.app import main
 from bridge.cli.check_command import failure_threshold
 from bridge.embedded.broker import Broker
 from tests.config.files import WHOLE, loaded
+from tests.metrics.openlineage import events_in
 from tests.pipelines.scripts.scripts import ScriptRun
 from tests.pipelines.world import World, upsert
 
 CONSTANTS = """
+SET 'bridge.events' = 'events.jsonl';
+SET 'bridge.lineage' = 'lineage.jsonl';
 CREATE TABLE letters (id BIGINT, letter STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}, 'topic' = '{prefix}-l');
 INSERT INTO letters VALUES (1, 'x'), (2, 'y');
 """
@@ -92,6 +95,10 @@ def test_a_result_of_a_script_is_checked(
     assert "Passed" in capsys.readouterr().out
     results = spark.read.format("delta").load(f"{lake}/bridge-state/script/quality")
     assert {row["pipeline"] for row in results.collect()} == {"script.results-letters"}
+    assert "script.results-letters" in (lake / "events.jsonl").read_text().splitlines()[-1]
+    last = events_in(lake / "lineage.jsonl")[-1]
+    assert last["job"]["name"] == "script.results-letters.check"
+    assert [d["name"] for d in last["inputs"]] == [f"{lake}/bridge-state/script/results/letters"]
 
 
 @pytest.mark.parametrize(

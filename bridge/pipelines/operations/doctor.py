@@ -100,6 +100,7 @@ class _Doctor:
     def brokers(self) -> Found:
         addresses = AdminSession(self._definition.topic.properties, _TIMEOUT).brokers()
         yield Outcome.FINE, ", ".join(f"{host}:{port}" for host, port in addresses)
+        yield from surroundings.version(self._definition, sends=self._sends, timeout=_TIMEOUT)
 
     def topics(self) -> Found:
         topic = admin.resolve(self._definition.topic, timeout=_TIMEOUT)

@@ -19,6 +19,7 @@ from bridge.definition import Definition, DeliveryGuarantee, FormatSpec
 from bridge.errors import KafkaError
 from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
+from bridge.kafka.broker_version import broker_version
 from bridge.kafka.client import AdminSession
 from bridge.kafka.transactions import TIMEOUT_MS
 from bridge.lease_owner import LeaseOwner
@@ -38,6 +39,7 @@ __all__ = [
     "quality",
     "registries",
     "transactions",
+    "version",
 ]
 
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
@@ -50,6 +52,8 @@ _TRANSACTION_SETTINGS = (
     "transaction.state.log.replication.factor",
     "transaction.state.log.min.isr",
 )
+_OLDEST, _OLDEST_ONCE = (2, 8), (3, 3)
+"""The oldest releases that are tested; docs/deploy.md names them."""
 _LITTLE_MEMORY = 0.05
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """The file of the memory that a container may use (cgroup v2)."""
@@ -64,6 +68,31 @@ class Outcome(Enum):
 
 
 Found = Iterator[tuple[Outcome, str]]
+
+
+def version(definition: Definition, *, sends: bool, timeout: float) -> Found:
+    """Which Kafka release the brokers are."""
+    topic = definition.topic
+    found = broker_version(topic.properties, timeout=timeout)
+    once = sends and topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
+    oldest = _OLDEST_ONCE if once else _OLDEST
+    if found is None:
+        yield (
+            Outcome.WARNING,
+            "the brokers do not tell which requests they take, so their version is not known",
+        )
+    elif found < oldest:
+        yield (
+            Outcome.WARNING,
+            f"the brokers are older than Kafka {_dotted(oldest)}, the oldest one that "
+            f"{'an exactly-once publish' if once else 'the bridge'} is tested with. Upgrade them",
+        )
+    else:
+        yield Outcome.FINE, f"they take the requests of Kafka {_dotted(found)}"
+
+
+def _dotted(release: tuple[int, int]) -> str:
+    return f"{release[0]}.{release[1]}"
 
 
 def registries(definition: Definition) -> Found:

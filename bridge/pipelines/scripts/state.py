@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bridge.bridge_folders import QUARANTINE_SUFFIX, safe_name
-from bridge.config.script_state import state_of, with_suite
+from bridge.config.script_state import for_commands, state_of
 from bridge.config.side_tables import side_table
 from bridge.definition import BadRecords, Definition, DeltaTarget, Publish, Run, Topic, TopicCreation
 from bridge.sql import InsertPlan, Script
@@ -130,8 +130,9 @@ class ScriptState:
         return replace(found, publish=Publish(net_changes=True)) if plan.kept_columns or is_cut else found
 
     def checked(self, definition: Definition) -> Definition:
-        """A pipeline of this script with the quality suite of its table: expectations/NAME.json beside the script."""
-        return with_suite(definition, self.folder)
+        """A pipeline of this script for commands: with the suite expectations/NAME.json beside the script, and with the
+        script's events, alerts, traces and lineage."""
+        return for_commands(definition, self.folder, self.script.monitoring)
 
     def feeds_itself(self) -> bool:
         """Whether an INSERT reads a topic or a Delta table that an INSERT writes."""
