@@ -119,21 +119,26 @@ class SourceRange:
 
     def added_rows(self, spark: SparkSession) -> DataFrame:
         """The rows that the range added, all of them if it begins with the table. Raises TableError if it updated or
-        deleted rows of a user's table."""
+        deleted rows: a user's table may do so, a state does it when it is restored."""
         if not self.is_part:
             return self._whole(spark)
         appended = self._appended(spark)
         if appended is not None:
             return appended
         changes = self.changes(spark)
-        if not self.appends:
-            with feed_errors(self.table, self.first, self.last):
-                other = changes.where(col(KIND) != F.lit(RowKind.INSERT.value)).head()
-            if other is not None:
-                raise TableError(
-                    f"table {self.table}: rows were updated or deleted in versions {self.first} to {self.last}, but a "
-                    "table without a PRIMARY KEY is read as append-only; declare its key in CREATE TABLE"
+        with feed_errors(self.table, self.first, self.last):
+            other = changes.where(col(KIND) != F.lit(RowKind.INSERT.value)).head()
+        if other is not None:
+            raise TableError(
+                f"table {self.table}: rows were updated or deleted in versions {self.first} to {self.last}, but "
+                + (
+                    "records of a topic without a key are only added to it, so a writer other than this script did it, "
+                    "such as RESTORE; nothing was written. Run the script with --rebuild, which computes the result "
+                    "again and sends what differs"
+                    if self.appends
+                    else "a table without a PRIMARY KEY is read as append-only; declare its key in CREATE TABLE"
                 )
+            )
         return changes.select(*map(col, self.table.columns))
 
 
