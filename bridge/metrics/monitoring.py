@@ -80,11 +80,13 @@ def monitored(
     run: RunName,
     *,
     owner: str = "",
+    died: str | None = None,
     flow: Callable[[], Flow] = Flow,
     stop: threading.Event | None = None,
 ) -> Iterator[Listener]:
     """Around a run: yields the listener to give it, which calls `listener` in the end. An error of the run is an event
-    and an alert. `owner` is the process that runs it; `flow` returns what it reads and writes, if lineage is asked for;
+    and an alert. `owner` is the process that runs it; `died` is the run before it, if that could not say itself that it
+    ended: an alert tells it; `flow` returns what it reads and writes, if lineage is asked for;
     `stop` is set when the user ends it. Raises DefinitionError where a library is missing."""
     with (
         exporting(monitoring.metrics, listener, run, owner) as shown,
@@ -94,6 +96,8 @@ def monitored(
         events = Events(monitoring.events, run) if monitoring.events else None
         alerts = Alerts(monitoring.alert, run) if monitoring.alert else None
         alerting = alerts.listen(exported) if alerts else exported
+        if alerts and died:
+            alerts.send("failed", f"the run before this one was killed, crashed or stalled: {died}")
         listen = events.listen(alerting) if events else alerting
         try:
             if events:

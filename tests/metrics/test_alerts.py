@@ -56,6 +56,19 @@ def test_bad_records_are_told_once() -> None:
     }  # fmt: skip
 
 
+def test_a_run_that_died_is_told_by_the_next_one() -> None:
+    with gateway() as (url, bodies):
+        for died in ("`ingest` of 'orders' in process 7", None):
+            with monitored(Monitoring.of(None, None, f"{url}/hook"), lambda _: None, RUN, died=died):
+                pass
+    (told,) = [json.loads(text.partition("\n")[2]) for text in bodies]
+    assert told["cause"] == "failed"
+    assert (
+        told["text"]
+        == "the run before this one was killed, crashed or stalled: `ingest` of 'orders' in process 7"
+    )
+
+
 def test_it_is_told_again_after_ten_minutes(tmp_path: Path) -> None:
     bad = BatchReport("orders", "ingest", 3, lost=2)
     with gateway() as (url, bodies):

@@ -52,6 +52,7 @@ def run_job(
             listener,
             RunName(job.name, "run"),
             owner=lease.owner,
+            died=lease.died,
             flow=partial(_flow, spark, job, is_streaming=every_seconds is not None),
             stop=stop,
         ) as listen,

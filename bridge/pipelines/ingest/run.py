@@ -66,6 +66,7 @@ def ingest(
             listener,
             name,
             owner=lease.owner,
+            died=lease.died,
             flow=partial(ingest_flow, spark, definition),
             stop=stop,
         ) as listen,

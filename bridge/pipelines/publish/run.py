@@ -92,6 +92,7 @@ def publish(
             listener,
             name,
             owner=lease.owner,
+            died=lease.died,
             flow=partial(publish_flow, spark, definition),
             stop=stop,
         ) as listen,

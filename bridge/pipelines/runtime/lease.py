@@ -105,6 +105,8 @@ class Lease:
 
     warning: str | None = None
     """Names the previous owner if the lease was taken over from a run that may still exist."""
+    died: str | None = None
+    """The previous owner, if it has not released the lease: it was killed, crashed or stalled."""
 
     def __init__(
         self,
@@ -138,6 +140,8 @@ class Lease:
                 text, attempt = self._wait_until_free(self._read()), 0
             else:  # the run that created the claim file died before it took the lease
                 attempt += 1
+        before = LeaseOwner.from_json(text)
+        self.died = str(before) if before is not None and not before.released else None
         self._heartbeat.start()
 
     def _try_take(self, text: str | None, attempt: int) -> bool:

@@ -103,6 +103,7 @@ def run_script(
             listener,
             name,
             owner=lease.owner,
+            died=lease.died,
             flow=partial(script_flow, spark, state, is_streaming=every_seconds is not None),
             stop=stop,
         ) as listen,

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
+from tests.metrics.test_prometheus import gateway
 from tests.pipelines.processes import Process
 from tests.pipelines.world import World, upsert
 
@@ -27,7 +28,7 @@ def test_the_next_run_takes_over(
     """It keeps Python's lock, so that none of its threads runs; the JVM, which is idle, ends with it."""
     world = World.make(spark, broker, lake, unique, partitions=1)
     world.send([upsert(1, "a")])
-    definition = world.definition(run={"step-timeout": "45 s"})
+    world.definition(run={"step-timeout": "45 s"})
     log = tmp_path / "bridge.log"
     monkeypatch.setenv("BRIDGE_LOG", str(log))
     with Process("ingest", world.folder / "orders.yaml", tmp_path / "first") as run:
@@ -39,8 +40,10 @@ def test_the_next_run_takes_over(
     assert "not ended this step within 45 s: merging batch 0." in written
     assert "in _hit" in written and "in apply_latest" in written and "in _send_heartbeats" in written
     begun = time.monotonic()
-    summary = ingest(spark, definition)
+    with gateway() as (url, told):
+        summary = ingest(spark, world.definition(run={"alert": f"{url}/hook"}))
     assert time.monotonic() - begun < 60 and summary.warning is None
+    assert "the run before this one was killed, crashed or stalled: `ingest` of 'orders'" in told[0]
     assert [row[:2] for row in world.rows()] == [(1, "a")]
 
 

@@ -42,9 +42,13 @@ def dead() -> Iterator[int]:
 @pytest.mark.parametrize("started", ["as it was", "later"])
 def test_a_process_that_is_gone_costs_no_wait(desk: Desk, dead: int, started: str) -> None:
     """Killed and not reaped by its parent; or another process has its id now."""
-    desk.other(**({"pid": dead} if started == "as it was" else {"started": "1"}), every=60.0)
-    seconds, warning = desk.taken()
-    assert seconds < 10 and warning is None
+    other = desk.other(**({"pid": dead} if started == "as it was" else {"started": "1"}), every=60.0)
+    began = time.monotonic()
+    with desk.acquire() as lease:
+        assert time.monotonic() - began < 10 and lease.warning is None
+        assert lease.died == str(other)
+    with desk.acquire() as lease:
+        assert lease.died is None
 
 
 @pytest.mark.parametrize(
