@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -221,3 +222,22 @@ def test_a_store_that_does_not_answer_delta_rs_is_left_to_spark(spark: SparkSess
     reason = "delta-rs cannot open the table on S3: it finds no credentials, or the store does not answer it"
     with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
         by_delta_rs(table, frame(table, []), key=["id"], progress=at(0))
+
+
+def test_a_commit_and_its_files_are_on_the_disk(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs leaves its files to the system's cache, from where a loss of power takes them."""
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    synced, fsync = set[str](), os.fsync
+
+    def sync(opened: int) -> None:
+        fsync(opened)
+        synced.add(os.readlink(f"/proc/self/fd/{opened}"))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    result = by_delta_rs(table, frame(table, [("+U", 1, "x"), ("+U", 2, "y")]), key=["id"], progress=at(0))
+    named = [a[name]["path"] for a in actions(table, result.version) for name in ("add", "cdc") if name in a]
+    assert named
+    assert {str(lake / "t" / path) for path in named} <= synced
+    assert {str(log_file(table, result.version)), str(lake / "t"), str(lake / "t" / "_delta_log")} <= synced
