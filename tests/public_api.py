@@ -13,6 +13,10 @@ class PublicApi:
     def __init__(self, real: Any) -> None:
         self.__dict__["real"] = real
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # what isinstance asks
+        return type(self.__dict__["real"])
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"[ATTRIBUTE_NOT_SUPPORTED] {name}")

@@ -54,7 +54,7 @@ def test_delta_s_txn_in_the_commit(
     judged: CheckedIngest, monkeypatch: Patch, guarded: bool, engine: str
 ) -> None:
     """A second run commits the same batch just before the first one; no lease separates them."""
-    ours = SimpleNamespace(lost=False, warning=None, owner="h/1", check=lambda: None)
+    ours = SimpleNamespace(lost=False, warning=None, owner="h/1", died=None, check=lambda: None)
     monkeypatch.setattr("bridge.pipelines.ingest.run.acquire_lease", lambda *_: nullcontext(ours))
     if not guarded:
         without = {"spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"}
@@ -101,7 +101,7 @@ def test_the_txn_of_appended_files(
 ) -> None:
     """As above, into a table without a key: the second run's commit comes after the first one has written its files."""
     judged = CheckedIngest(spark, broker, lake, unique, appends=True)
-    ours = SimpleNamespace(lost=False, warning=None, owner="h/1", check=lambda: None)
+    ours = SimpleNamespace(lost=False, warning=None, owner="h/1", died=None, check=lambda: None)
     monkeypatch.setattr("bridge.pipelines.ingest.run.acquire_lease", lambda *_: nullcontext(ours))
     if not guarded:
         names = (f"run-{n}" for n in count())

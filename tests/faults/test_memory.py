@@ -82,7 +82,7 @@ def test_a_heap_that_is_far_too_small_stops_the_run_and_a_larger_one_goes_on(wor
     world.definition()
     with MeasuredRun(world, driver_memory="400m") as job:
         assert job.ended(SECONDS) == 1
-    assert "so little memory: set spark.driver.memory 500m or more" in job.output
+    assert "so little memory: set spark.driver.memory to 500m or more" in job.output
     with MeasuredRun(world, driver_memory="160m", testing_reservedMemory=str(16 << 20)) as job:
         code = job.ended(SECONDS)
     print(f"exit {code}, peak {job.peak_mb}: {job.output[-600:]}")

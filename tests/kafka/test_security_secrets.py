@@ -60,6 +60,7 @@ def test_certificate_key_and_registry_password_are_nowhere(
     spark.sql(f"INSERT INTO delta.`{lake}/table` VALUES (7, 'x', 1)")
     assert publish(spark, world.definition()).records_out == 1
 
+    world.sections = "ingest: {reader: spark}\n"
     world.definition("reading", run={"checkpoint": "reading", "trigger": "200 ms"})
     port = free_port()
     conf = (*CONF, "spark.ui.enabled=true", f"spark.ui.port={port}", "spark.ui.port.maxRetries=0")
