@@ -10,6 +10,7 @@ from bridge.cli.store_settings import use_conf
 from bridge.console import LOG_FORMATS, log_as
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.prometheus import check_installed, parsed
+from bridge.metrics.target_urls import without_login
 from bridge.options.kinds import duration_ms
 
 __all__ = [
@@ -34,7 +35,7 @@ def _target(text: str | None) -> str | None:
         try:
             parsed(text)
         except ValueError as error:
-            raise DefinitionError(f"--metrics {text}: {error}") from None
+            raise DefinitionError(f"--metrics {without_login(text)}: {error}") from None
         check_installed("--metrics")
     return text
 

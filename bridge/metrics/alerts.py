@@ -13,16 +13,17 @@ import os
 import tempfile
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from bridge.errors import BadRecordError, DifferenceError, QualityError
-from bridge.metrics.error_texts import text_without_values
+from bridge.metrics.error_texts import text_without_url, text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
+from bridge.metrics.target_urls import check_http_url, host_of, split_login
 from bridge.secret import Secret
 
 __all__ = ["SCHEMA", "TIMEOUT_SECONDS", "Alerts", "body", "check_alert"]
@@ -46,9 +47,7 @@ _OF_VERSIONS = ("check", "verify")
 
 def check_alert(text: str) -> str:
     """Return the URL of a webhook. Raises ValueError for what is none; it does not repeat it, as it may be a secret."""
-    if not text.startswith(("http://", "https://")):
-        raise ValueError("not legal; legal values are URLs that begin with https:// or http://")
-    return text
+    return check_http_url(text, "URLs that begin with https:// or http://", has_query=True)
 
 
 class Alerts:
@@ -115,12 +114,18 @@ class Alerts:
     def _post(self, data: bytes) -> None:
         from urllib.request import Request, urlopen  # most commands post nothing, and it takes long to load
 
-        asked = Request(self._url, data, {"Content-Type": "application/json"}, method="POST")
         try:
+            url, login = split_login(self._url)
+            asked = Request(url, data, {"Content-Type": "application/json"}, method="POST")
+            if login:
+                basic = b64encode(":".join(login).encode()).decode()
+                asked.add_unredirected_header("Authorization", f"Basic {basic}")
             with urlopen(asked, timeout=TIMEOUT_SECONDS):
                 pass
-        except (OSError, ValueError) as error:
-            self._warning = f"the alert did not reach {urlsplit(self._url).hostname}: {type(error).__name__}"
+        except (
+            Exception
+        ) as error:  # a library may raise anything here, and print the URL if nobody catches it
+            self._warning = f"the alert did not reach {host_of(self._url)}: {text_without_url(error)}"
 
 
 def _place(report: BatchReport) -> str:
@@ -129,7 +134,7 @@ def _place(report: BatchReport) -> str:
 
 def body(url: str, run: RunName, cause: str, text: str) -> dict[str, Any]:
     """Return what is posted: for Slack and Teams, by the host of `url`, their messages, else all fields."""
-    host = urlsplit(url).hostname or ""
+    host = host_of(url)
     title = f"{run.verb} {run.pipeline}"
     if host == "hooks.slack.com":
         return {"text": f"*{title}*: {text}"}

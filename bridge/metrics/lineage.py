@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import urlsplit
 
 from bridge.errors import DefinitionError, QualityError
 from bridge.metrics.datasets import Flow
-from bridge.metrics.error_texts import text_without_values
+from bridge.metrics.error_texts import text_without_url, text_without_values
 from bridge.metrics.events import append
 from bridge.metrics.observed_flow import ObservedFlow
 from bridge.metrics.reports import BatchReport, Listener, RunName
+from bridge.metrics.target_urls import check_http_url, host_of
 from bridge.secret import Secret
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def check_lineage(text: str) -> str:
     """Returns a file or the URL of a collector. Raises ValueError for other URLs, which it does not repeat."""
     if "://" not in text:
         return text
-    if not text.startswith(("http://", "https://")) or urlsplit(text).hostname is None:
-        raise ValueError(
-            "not legal; legal values are a file, and the URL of a collector that begins with https:// or http://"
-        )
+    legal = "a file, and the URL of a collector that begins with https:// or http://"
+    check_http_url(text, legal, has_query=True)
     if "?" in text or "#" in text:
         raise ValueError(
             "not legal: a collector gets no query; give its key in the environment, as OPENLINEAGE_API_KEY"
@@ -146,7 +144,7 @@ class _Lineage:
             self._run_id = self._run_id or new_run_id()
             self._emit(run_event(kind, observed, self._run_id, at or datetime.now(timezone.utc)))
         except Exception as error:  # whatever a library raises here is not the pipeline's
-            self._warning = f"lineage does not reach {self._place()}: {_reason(error)}"
+            self._warning = f"lineage does not reach {self._place()}: {text_without_url(error)}"
         if time.monotonic() - begun >= TIMEOUT_SECONDS:
             self._silent_until[self._target] = time.monotonic() + _SILENT_SECONDS
 
@@ -170,10 +168,4 @@ class _Lineage:
 
     def _place(self) -> str:
         """The host of a collector, whose URL may hold a password, or the file."""
-        return urlsplit(self._target).hostname or self._target
-
-
-def _reason(error: Exception) -> str:
-    """The class of an error, as its text may hold the URL; and the status that a collector answered."""
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    return " ".join(filter(None, (type(error).__name__, str(status or ""))))
+        return host_of(self._target) or self._target

@@ -27,7 +27,8 @@ from bridge.metrics import targets
 from bridge.metrics.observed import Histogram, Observed
 from bridge.metrics.registry import LABELS, METRICS, Kind, Metric
 from bridge.metrics.reports import BatchReport, Counts, Listener, RunName, now_ms
-from bridge.metrics.targets import Again, Warn
+from bridge.metrics.target_urls import check_http_url
+from bridge.metrics.targets import Again, NotTaken, Warn
 from bridge.version import own_version
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ _UNITS = {"bytes": "By", "bytes/s": "By/s", "ms": "ms", "s": "s", "": "1"}
 
 def check_url(text: str) -> str:
     """Return the URL of a collector. Raises ValueError with what is legal for anything else."""
-    if not text.startswith(("http://", "https://")):
-        raise ValueError("not legal; legal values are URLs of a collector such as http://127.0.0.1:4318")
-    return text.rstrip("/")
+    return check_http_url(text, "URLs of a collector such as http://127.0.0.1:4318").rstrip("/")
 
 
 @contextmanager
@@ -114,9 +113,9 @@ class _Collector:
         spans = [span for made in taken for span in made()]
         if spans and self._traces.export(spans) is not SpanExportResult.SUCCESS:
             self._waiting.extendleft(reversed(taken[-(_MOST_WAITING - len(self._waiting)) :]))
-            raise OSError("the collector does not take traces")
+            raise NotTaken("the collector does not take traces")
         if self._metrics.export(self._data()) is not MetricExportResult.SUCCESS:
-            raise OSError("the collector does not take metrics")
+            raise NotTaken("the collector does not take metrics")
 
     def _data(self) -> MetricsData:
         from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics

@@ -5,8 +5,10 @@ It needs prometheus-client (`pip install 'changelog-bridge[metrics]'`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,8 @@ from bridge.metrics import targets
 from bridge.metrics.observed import Histogram, Observed
 from bridge.metrics.registry import LABELS, METRICS, Kind, Metric
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
-from bridge.metrics.targets import Again, Silent, Warn, Way, without_login
+from bridge.metrics.target_urls import check_http_url, is_host, split_login, without_login
+from bridge.metrics.targets import Again, Silent, Warn, Way
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
@@ -40,12 +43,15 @@ def parsed(text: str) -> tuple[str, int] | str:
 
     Raises ValueError with the legal values for anything else.
     """
-    if text.startswith(("http://", "https://")) or text.endswith(".prom"):
+    if text.startswith(("http://", "https://")):
+        return check_http_url(text, LEGAL)
+    if text.endswith(".prom"):
         return text
     host, _, port = text.rpartition(":")
-    if not port.isdigit() or int(port) > 65535:
+    host = host.strip("[]") or _LOOPBACK
+    if not is_host(host) or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise ValueError(f"not legal; legal values are {LEGAL}")
-    return host.strip("[]") or _LOOPBACK, int(port)
+    return host, int(port)
 
 
 def is_installed() -> bool:
@@ -87,7 +93,9 @@ def _way(target: str, observed: Callable[[], list[Observed]], warn: Warn) -> Way
     place = parsed(target)
     if not isinstance(place, str):
         return _Endpoint(*place, registry)
-    return _TextFile(place, registry) if place.endswith(".prom") else _PushGateway(place, registry, warn)
+    if place.startswith(("http://", "https://")):
+        return _PushGateway(place, registry, warn)
+    return _TextFile(place, registry)
 
 
 class _Endpoint(Silent):
@@ -124,7 +132,12 @@ class _PushGateway(Silent):
     """Pushes every few seconds and at the end. The last values stay at the gateway."""
 
     def __init__(self, url: str, registry: CollectorRegistry, warn: Warn) -> None:
-        self._url, self._registry = url, registry
+        from prometheus_client.exposition import basic_auth_handler
+
+        self._url, login = split_login(url)
+        user, password = login or (None, None)
+        self._handler = partial(basic_auth_handler, username=user, password=password)
+        self._registry = registry
         self._pushes = Again(PUSH_SECONDS, self._push, warn)
 
     def close(self) -> None:
@@ -133,7 +146,9 @@ class _PushGateway(Silent):
     def _push(self) -> None:
         from prometheus_client import pushadd_to_gateway
 
-        pushadd_to_gateway(self._url, _JOB, self._registry, timeout=_PUSH_TIMEOUT_SECONDS)
+        pushadd_to_gateway(
+            self._url, _JOB, self._registry, timeout=_PUSH_TIMEOUT_SECONDS, handler=self._handler
+        )
 
 
 class _Collector:

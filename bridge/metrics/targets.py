@@ -10,21 +10,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from bridge.metrics.error_texts import text_without_url
 from bridge.metrics.observed import Observed
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
+from bridge.metrics.target_urls import without_login
 
-__all__ = ["Again", "OpenWay", "Silent", "Warn", "Way", "exporting", "without_login"]
+__all__ = ["Again", "NotTaken", "OpenWay", "Silent", "Warn", "Way", "exporting"]
 
 Warn = Callable[[Exception], None]
 OpenWay = Callable[[str, Callable[[], list[Observed]], Warn], "Way"]
-"""Makes a way to a place, which asks at any time for what was observed. Raises OSError, OverflowError."""
+"""Makes a way to a place, which asks at any time for what was observed. It may raise anything."""
 
 
 class Way(Protocol):
-    """How what was observed leaves the process."""
+    """How what was observed leaves the process. Each method may raise anything, as libraries do."""
 
     def after_batch(self, report: BatchReport) -> None:
-        """Show what is new. Raises OSError."""
+        """Show what is new."""
         ...
 
     def after_run(self, run: RunName, began_ms: int, error: BaseException | None) -> None:
@@ -32,14 +34,8 @@ class Way(Protocol):
         ...
 
     def close(self) -> None:
-        """Show the last values, where that is not done on demand. Raises OSError."""
+        """Show the last values, where that is not done on demand."""
         ...
-
-
-def without_login(target: str) -> str:
-    """Return a target as it may be shown: a URL without user and password."""
-    scheme, found, rest = target.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if found else target
 
 
 @contextmanager
@@ -102,7 +98,7 @@ class Again:
         while not self._ended.wait(self._seconds):
             try:
                 self._send()
-            except OSError as error:
+            except Exception as error:  # a library may raise anything, and the next time it may work
                 self._warn(error)
 
 
@@ -118,7 +114,7 @@ class _Target:
         self._way: Way = Silent()
         try:
             self._way = open_way(target, self._all, self._warn)
-        except (OSError, OverflowError) as error:
+        except Exception as error:  # whatever a library raises here is not the pipeline's
             self._warn(error)
 
     def observed(self, pipeline: str, verb: str, topic: str, owner: str = "") -> Observed:
@@ -131,7 +127,7 @@ class _Target:
             self.observed(report.pipeline, report.verb, report.topic).add(report)
             try:
                 self._way.after_batch(report)
-            except OSError as error:
+            except Exception as error:
                 self._warn(error)
             warning, self._warning = self._warning, None
             listener(report if warning is None else report.warned(warning))
@@ -144,7 +140,7 @@ class _Target:
     def close(self) -> None:
         try:
             self._way.close()
-        except OSError as error:
+        except Exception as error:
             self._warn(error)
 
     def _all(self) -> list[Observed]:
@@ -152,7 +148,15 @@ class _Target:
             return list(self._observed.values())
 
     def _warn(self, error: Exception) -> None:
-        self._warning = f"metrics are not shown at {without_login(self._target)}: {error}"
+        self._warning = f"metrics are not shown at {without_login(self._target)}: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, NotTaken) else text_without_url(error)
+
+
+class NotTaken(OSError):
+    """Why what was sent did not arrive, in words that hold no URL."""
 
 
 class Silent:

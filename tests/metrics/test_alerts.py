@@ -6,6 +6,8 @@ import json
 import os
 import socket
 import time
+from base64 import b64decode
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from bridge.errors import BadRecordError, KafkaError, QualityError
 from bridge.metrics import BatchReport, RunName
 from bridge.metrics.alerts import SCHEMA, body, check_alert
 from bridge.metrics.monitoring import Monitoring, monitored
+from tests.metrics.odd_servers import garbled
 from tests.metrics.test_prometheus import free_address, gateway
 
 RUN = RunName("orders", "ingest", "t")
@@ -99,15 +102,35 @@ def test_a_run_that_the_user_ends_is_no_failure() -> None:
 
 
 def test_nobody_there_is_a_warning_of_the_next_batch_that_names_no_path() -> None:
-    url = f"http://{free_address()}/token"
+    heard = until_warned(f"http://{free_address()}/token")
+    assert heard[-1].warning == "the alert did not reach 127.0.0.1: [Errno 111] Connection refused"
+
+
+def test_what_answers_no_http_is_a_warning() -> None:
+    with garbled() as address:
+        heard = until_warned(f"http://{address}/token")
+    assert heard[-1].warning == "the alert did not reach 127.0.0.1: BadStatusLine"
+
+
+def test_a_webhook_gets_the_login_of_its_url() -> None:
+    headers: list[Mapping[str, str]] = []
+    with gateway(headers=headers) as (url, _):
+        played(url.replace("//", "//me:s%403cret@"), BatchReport("orders", "ingest", 3, lost=2))
+    (found,) = headers
+    assert b64decode(found["Authorization"].removeprefix("Basic ")) == b"me:s@3cret"
+
+
+def until_warned(url: str) -> list[BatchReport]:
+    """The reports of batches, of which the first has bad records, until one has a warning."""
     bad, good = BatchReport("orders", "ingest", 3, bad_records=2), BatchReport("orders", "ingest", 4)
     heard: list[BatchReport] = []
     with monitored(Monitoring.of(None, None, url), heard.append, RUN) as listen:
         listen(bad)
-        while not heard[-1].warning:
+        deadline = time.monotonic() + 20
+        while not heard[-1].warning and time.monotonic() < deadline:
             time.sleep(0.01)
             listen(good)
-    assert heard[-1].warning == "the alert did not reach 127.0.0.1: URLError"
+    return heard
 
 
 def test_a_slow_webhook_does_not_slow_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,14 @@ def test_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parent["run"]["runId"] == "01994e9c-0000-7000-8000-000000000001"
 
 
+def test_a_collector_gets_the_login_of_its_url() -> None:
+    headers: list[Mapping[str, str]] = []
+    with gateway(headers=headers) as (url, _):
+        assert played(url.replace("//", "//me:s%403cret@"), REPORT) == [REPORT]
+    logins = {b64decode(found["Authorization"].removeprefix("Basic ")) for found in headers}
+    assert logins == {b"me:s@3cret"} and len(headers) == 2
+
+
 def test_what_a_collector_refuses_is_a_warning() -> None:
     heard: list[BatchReport] = []
     with (
@@ -226,7 +235,10 @@ def test_a_file_that_cannot_be_written_and_a_flow_that_is_not_known(tmp_path: Pa
             listen(REPORT)
             time.sleep(0.01)
     warnings = [str(report.warning) for report in heard if report.warning]
-    assert warnings[-1] == f"lineage does not reach {tmp_path}/none/events.jsonl: FileNotFoundError"
+    assert (
+        warnings[-1]
+        == f"lineage does not reach {tmp_path}/none/events.jsonl: [Errno 2] No such file or directory"
+    )
     assert len(warnings) == 1 or warnings[0] == "lineage has no datasets: no topic matches"
 
 
@@ -248,7 +260,7 @@ def test_targets(text: str) -> None:
     ("text", "reason"),
     [
         ("s3://b/hidden", r"not legal; legal values are a file, and the URL of a collector that begins with"),
-        ("http://", r"not legal; legal values are a file"),
+        ("http://", r"not legal: a URL needs a host"),
         ("http://h:1?key=hidden", r"not legal: a collector gets no query; give its key in the environment"),
     ],
 )

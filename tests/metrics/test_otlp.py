@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from bridge.errors import DefinitionError, KafkaError
 from bridge.metrics import BatchReport, RunName, Step, ignore, otlp
 from bridge.metrics.monitoring import Monitoring, monitored
 from bridge.metrics.otlp import check_url, tracing
-from tests.metrics.test_prometheus import free_address
+from tests.metrics.test_prometheus import free_address, gateway
 
 WROTE = BatchReport(
     "orders", "ingest", 4, topic="t", version=9, table="id-1", records_in=7, inserted=2, seconds=0.5,
@@ -161,6 +162,17 @@ def test_a_slow_collector_slows_no_batch(monkeypatch: pytest.MonkeyPatch) -> Non
             listen(WROTE)
         assert time.monotonic() - began < 0.4
     assert len([span for span in taken.spans if span.name == "ingest batch"]) == 20
+
+
+def test_a_collector_gets_the_login_of_its_url() -> None:
+    headers: list[Mapping[str, str]] = []
+    with (
+        gateway(answer=200, headers=headers) as (url, _),
+        tracing(url.replace("//", "//me:s%403cret@"), ignore, RunName("orders", "ingest")) as listen,
+    ):
+        listen(WROTE)
+    logins = {b64decode(found["Authorization"].removeprefix("Basic ")) for found in headers}
+    assert logins == {b"me:s@3cret"} and len(headers) > 1
 
 
 def test_without_the_sdk_it_is_refused_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,12 +15,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from prometheus_client import pushadd_to_gateway
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from bridge.errors import DefinitionError
 from bridge.metrics import prometheus
 from bridge.metrics.prometheus import exporting, parsed, shown
 from bridge.metrics.reports import BatchReport, ignore
+from tests.metrics.odd_servers import garbled
 
 REPORT = BatchReport(
     "orders", "ingest", 4, topic="t", records_in=7, bytes_in=70, inserted=2, pending_records=5, seconds=0.2,
@@ -71,7 +75,9 @@ def test_targets(text: str, place: object) -> None:
     assert parsed(text) == place
 
 
-@pytest.mark.parametrize("text", ["", "localhost", "a.txt", "h:99999", "h:-1", "ftp://x"])
+@pytest.mark.parametrize(
+    "text", ["", "localhost", "foo..bar:9464", "h:\u00b2", "a.txt", "h:99999", "h:-1", "ftp://x"]
+)
 def test_other_targets_are_refused(text: str) -> None:
     with pytest.raises(
         ValueError, match=r"not legal; legal values are an address such as 127\.0\.0\.1:9464, a file"
@@ -150,6 +156,21 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     )
 
 
+def first_warning(target: str) -> str:
+    """The first warning of batches that are reported until one has it."""
+    heard: list[str] = []
+    with exporting(target, lambda report: heard.append(report.warning or "")) as listen:
+        wait_until(lambda: listen(REPORT) or bool(heard[-1]))
+    return heard[-1]
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @contextmanager
 def gateway(
     *, answer: int = 202, headers: list[Mapping[str, str]] | None = None
@@ -159,7 +180,9 @@ def gateway(
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            bodies.append(f"{self.path}\n{self.rfile.read(int(self.headers['Content-Length'])).decode()}")
+            bodies.append(
+                f"{self.path}\n{self.rfile.read(int(self.headers['Content-Length'])).decode(errors='replace')}"
+            )
             if headers is not None:
                 headers.append(dict(self.headers))
             self.send_response(answer)
@@ -199,6 +222,36 @@ def test_a_gateway_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPat
         while not said.wait(0.05):
             listen(REPORT)
     assert f"metrics are not shown at {url}: " in str(heard[-1])
+
+
+@pytest.mark.parametrize("target", ["foo..bar:9464", "http://{garbled}", "http://me:s3cret@h:port"])
+def test_what_answers_no_http_and_what_no_host_has_stop_nothing(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prometheus, "PUSH_SECONDS", 0.01)
+    with garbled() as address:
+        warning = first_warning(target.format(garbled=address))
+    assert warning.startswith("metrics are not shown at ") and "s3cret" not in warning
+
+
+def test_a_gateway_that_answers_nonsense_once_gets_the_next_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "PUSH_SECONDS", 0.01)
+    with garbled() as address, gateway() as (url, bodies):
+        targets = iter([f"http://{address}"])
+        monkeypatch.setattr(
+            "prometheus_client.pushadd_to_gateway",
+            lambda at, *rest, **more: pushadd_to_gateway(next(targets, at), *rest, **more),
+        )
+        with exporting(url, ignore) as listen:
+            listen(REPORT)
+            wait_until(lambda: bool(bodies))
+
+
+def test_a_gateway_gets_the_login_of_its_url() -> None:
+    headers: list[Mapping[str, str]] = []
+    with gateway(headers=headers) as (url, _):
+        assert warnings_of(url.replace("//", "//me:s%403cret@")) == [None]
+    assert {b64decode(found["Authorization"].removeprefix("Basic ")) for found in headers} == {b"me:s@3cret"}
 
 
 def test_a_password_in_a_url_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
