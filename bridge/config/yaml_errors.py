@@ -57,7 +57,8 @@ def _line(document: Document, loc: Place, detail: ErrorDetails, model: type[Base
     if kind == "missing":
         return f"{where} is missing; it is required"
     raw = document.raw(loc)
-    shown = "" if raw is None else f"'{raw}': "
+    # A URL may hold a password, also where the file has it as it is.
+    shown = "" if raw is None or "://" in str(raw) else f"'{raw}': "
     if kind == "literal_error":
         return f"{where}: {shown}not legal; legal values are {context['expected']}".replace("'" * 2, "'")
     if kind == "value_error":

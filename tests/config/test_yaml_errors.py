@@ -123,6 +123,14 @@ def test_a_file_that_is_refused(tmp_path: Path, old: str, new: str, message: str
         loaded(tmp_path, WHOLE.replace(old, new, 1))
 
 
+@pytest.mark.parametrize("key", ["metrics", "otlp", "alert", "lineage"])
+def test_a_url_is_not_quoted_as_it_may_hold_a_password(tmp_path: Path, key: str) -> None:
+    text = WHOLE.replace("run: {", f"run: {{{key}: 'https://u:hunter2@h:port/', ")
+    with pytest.raises(DefinitionError, match=rf"run\.{key}: not legal: a URL needs a host") as refused:
+        loaded(tmp_path, text)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_all_errors_at_once(tmp_path: Path) -> None:
     text = WHOLE.replace("version: 1", "version: 3").replace("delta:", "zzz: 1\ndelta:")
     with pytest.raises(DefinitionError) as error:
