@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ _PIPE_WIDTH = 160
 """The assumed width of a pipe, wide enough that results are not wrapped."""
 
 LOG_FORMATS = ("text", "json")
+_LOGGED = ("bridge.metrics", "bridge.publish")
+"""Loggers whose warnings are for users; those of `bridge.kafka` are librdkafka's."""
 
 
 class _Log:
@@ -38,6 +41,18 @@ def log_as(format: str) -> None:
     """From now on write lines for people (`text`), or each line as a JSON object (`json`): batches as events do, all
     others with `at`, `level` and `message`."""
     _Log.as_json = format == "json"
+    for name in _LOGGED:
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, _OnStandardError) for handler in logger.handlers):
+            logger.addHandler(_OnStandardError(logging.WARNING))
+
+
+class _OnStandardError(logging.Handler):
+    """Prints what the bridge logs, which is told in no batch: as all else, also as JSON."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = f"warning: {record.getMessage()}"
+        sys.stderr.write((_json_line("warning", text) if _Log.as_json else text) + "\n")
 
 
 def duration(seconds: float) -> str:

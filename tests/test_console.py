@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -157,3 +158,16 @@ def test_quiet_writes_no_batches_as_json(capsys: pytest.CaptureFixture[str]) -> 
     screen.info("x")
     screen.batch(INGEST)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_what_is_logged_for_users_is_printed_once(format: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        for _ in range(2):
+            log_as(format)
+        logging.getLogger("bridge.metrics").warning("an alert is lost")
+    finally:
+        log_as("text")
+    out, err = capsys.readouterr()
+    told = err.strip() if format == "text" else json.loads(err)["message"]
+    assert told == "warning: an alert is lost" and not out

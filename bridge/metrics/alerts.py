@@ -22,6 +22,7 @@ from typing import Any
 
 from bridge.errors import BadRecordError, DifferenceError, QualityError
 from bridge.metrics.error_texts import text_without_url, text_without_values
+from bridge.metrics.next_warning import NextWarning
 from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.metrics.target_urls import check_http_url, host_of, split_login
 from bridge.secret import Secret
@@ -55,7 +56,7 @@ class Alerts:
 
     def __init__(self, url: Secret, run: RunName) -> None:
         self._url, self._run = url.reveal(), run
-        self._warning: str | None = None
+        self._warning = NextWarning()
         self._threads: list[threading.Thread] = []
 
     def listen(self, listener: Listener) -> Listener:
@@ -65,8 +66,7 @@ class Alerts:
             for name, (cause, text) in _COUNTED.items():
                 if count := getattr(report, name):
                     self.send(cause, f"{_place(report)}: {count:,} {text}")
-            warning, self._warning = self._warning, None
-            listener(report if warning is None else report.warned(warning))
+            listener(self._warning.onto(report))
 
         return heard
 
@@ -93,10 +93,15 @@ class Alerts:
         thread.start()
 
     def close(self) -> None:
-        """Wait for what is being sent, no longer than its bound."""
+        """Wait for what is being sent, no longer than its bound, and log what went wrong."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in self._threads):
+            self._warning.say(
+                f"the alert did not reach {host_of(self._url)}: it takes longer than {TIMEOUT_SECONDS:g} s"
+            )
+        self._warning.close()
 
     def _is_due(self, cause: str) -> bool:
         """Whether the cause was not told within ten minutes; from now on it was."""
@@ -125,7 +130,7 @@ class Alerts:
         except (
             Exception
         ) as error:  # a library may raise anything here, and print the URL if nobody catches it
-            self._warning = f"the alert did not reach {host_of(self._url)}: {text_without_url(error)}"
+            self._warning.say(f"the alert did not reach {host_of(self._url)}: {text_without_url(error)}")
 
 
 def _place(report: BatchReport) -> str:

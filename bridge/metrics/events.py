@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from bridge.metrics.error_texts import text_without_values
+from bridge.metrics.next_warning import NextWarning
 from bridge.metrics.reports import BatchReport, Listener, RunName
 
 __all__ = ["SCHEMA", "Events", "append", "event"]
@@ -30,15 +31,14 @@ class Events:
 
     def __init__(self, target: str, run: RunName) -> None:
         self._target, self._run = target, run
-        self._warning: str | None = None
+        self._warning = NextWarning()
 
     def listen(self, listener: Listener) -> Listener:
         """Return a listener that writes each report, then calls `listener`; a failure is a warning of the report."""
 
         def heard(report: BatchReport) -> None:
             self.write("batch", asdict(report))
-            warning, self._warning = self._warning, None
-            listener(report if warning is None else report.warned(warning))
+            listener(self._warning.onto(report))
 
         return heard
 
@@ -46,6 +46,10 @@ class Events:
         """Write the error that ended the run, without a message that may hold values."""
         name, text = type(error).__name__, text_without_values(error)
         self.write("failed", {"error": name, "message": None if text == name else text})
+
+    def close(self) -> None:
+        """Log a failure that no report has as its warning."""
+        self._warning.close()
 
     def write(self, name: str, fields: dict[str, Any] | None = None) -> None:
         """Write a line with the names of the run. Raises nothing."""
@@ -57,7 +61,7 @@ class Events:
                 return
             append(self._target, line)
         except OSError as error:
-            self._warning = f"events are not written to {self._target}: {error}"
+            self._warning.say(f"events are not written to {self._target}: {error}")
 
 
 def append(path: str, line: str) -> None:

@@ -19,6 +19,7 @@ from bridge.errors import DefinitionError, QualityError
 from bridge.metrics.datasets import Flow
 from bridge.metrics.error_texts import text_without_url, text_without_values
 from bridge.metrics.events import append
+from bridge.metrics.next_warning import NextWarning
 from bridge.metrics.observed_flow import ObservedFlow
 from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.metrics.target_urls import check_http_url, host_of
@@ -89,7 +90,7 @@ class _Lineage:
 
     def __init__(self, target: str | Secret, run: RunName, flow: Callable[[], Flow]) -> None:
         self._target = target.reveal() if isinstance(target, Secret) else target
-        self._warning: str | None = None
+        self._warning = NextWarning()
         self._run_id = ""
         self._observed = ObservedFlow(run, self._made(flow), datetime.now(timezone.utc))
         self._kind, self._ended = "START", threading.Event()
@@ -104,8 +105,7 @@ class _Lineage:
         def heard(report: BatchReport) -> None:
             self._observed.add(report)
             self._has_changed = True
-            warning, self._warning = self._warning, None
-            listener(report if warning is None else report.warned(warning))
+            listener(self._warning.onto(report))
 
         return heard
 
@@ -117,12 +117,17 @@ class _Lineage:
         self._kind = kind
         self._ended.set()
         self._thread.join(TIMEOUT_SECONDS)
+        if self._thread.is_alive():
+            self._warning.say(
+                f"lineage does not reach {self._place()}: it takes longer than {TIMEOUT_SECONDS:g} s"
+            )
+        self._warning.close()
 
     def _made(self, flow: Callable[[], Flow]) -> Flow:
         try:
             return flow()
         except Exception as error:  # of Spark or a broker; the run itself will say what is wrong
-            self._warning = f"lineage has no datasets: {text_without_values(error)}"
+            self._warning.say(f"lineage has no datasets: {text_without_values(error)}")
             return Flow()
 
     def _send_all(self) -> None:
@@ -144,7 +149,7 @@ class _Lineage:
             self._run_id = self._run_id or new_run_id()
             self._emit(run_event(kind, observed, self._run_id, at or datetime.now(timezone.utc)))
         except Exception as error:  # whatever a library raises here is not the pipeline's
-            self._warning = f"lineage does not reach {self._place()}: {text_without_url(error)}"
+            self._warning.say(f"lineage does not reach {self._place()}: {text_without_url(error)}")
         if time.monotonic() - begun >= TIMEOUT_SECONDS:
             self._silent_until[self._target] = time.monotonic() + _SILENT_SECONDS
 

@@ -113,5 +113,7 @@ def monitored(
             if events:
                 events.write("ended")
         finally:
+            if events:
+                events.close()
             if alerts:
                 alerts.close()

@@ -85,12 +85,12 @@ class _Collector:
         self._resource = Resource.create({**name, "service.version": own_version()})
         self._observed = observed
         # Shared by threads: what was observed, of which each takes its own lock; what waits, a deque, whose
-        # operations are atomic. The exporters are used by one thread: that of `Again`, which has ended when it closes.
+        # operations are atomic. The exporters are used by one thread: that of `Again`.
         self._metrics = OTLPMetricExporter(endpoint=f"{url}/v1/metrics", timeout=TIMEOUT_SECONDS)
         self._traces = OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=TIMEOUT_SECONDS)
         self._waiting: deque[Callable[[], Iterable[ReadableSpan]]] = deque(maxlen=_MOST_WAITING)
         """What makes the spans of a batch or a run, as the batch does not wait until they are made."""
-        self._again = Again(EVERY_SECONDS, self._send, warn)
+        self._again = Again(EVERY_SECONDS, self._send, warn, self._end)
 
     def after_batch(self, report: BatchReport) -> None:
         self._waiting.append(partial(_spans, report, report.committed_ms or now_ms(), self._resource))
@@ -99,11 +99,11 @@ class _Collector:
         self._waiting.append(partial(_run_spans, run, began_ms, now_ms(), error, self._resource))
 
     def close(self) -> None:
-        try:
-            self._again.close()
-        finally:
-            for exporter in (self._metrics, self._traces):
-                exporter.shutdown()
+        self._again.close()
+
+    def _end(self) -> None:
+        for exporter in (self._metrics, self._traces):
+            exporter.shutdown()
 
     def _send(self) -> None:
         from opentelemetry.sdk.metrics.export import MetricExportResult

@@ -1,6 +1,6 @@
 """The places at which runs show what they do: runs of a process that have the same place share it.
 
-Whatever fails there is a warning of the next batch and never stops a pipeline.
+Whatever fails there is a warning of the next batch, or is logged at the end, and never stops a pipeline.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from bridge.metrics.error_texts import text_without_url
+from bridge.metrics.next_warning import NextWarning
 from bridge.metrics.observed import Observed
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
 from bridge.metrics.target_urls import without_login
 
 __all__ = ["Again", "NotTaken", "OpenWay", "Silent", "Warn", "Way", "exporting"]
 
+TIMEOUT_SECONDS = 5.0
+"""For how long the end of a run waits until the last values have been sent."""
 Warn = Callable[[Exception], None]
 OpenWay = Callable[[str, Callable[[], list[Observed]], Warn], "Way"]
 """Makes a way to a place, which asks at any time for what was observed. It may raise anything."""
@@ -79,27 +82,33 @@ def exporting(
 
 
 class Again:
-    """Sends every few seconds, in a thread of its own, and at the end."""
+    """Sends every few seconds and at the end, in a thread of its own, which calls `end` then."""
 
-    def __init__(self, seconds: float, send: Callable[[], None], warn: Warn) -> None:
-        self._seconds, self._send, self._warn = seconds, send, warn
+    def __init__(
+        self, seconds: float, send: Callable[[], None], warn: Warn, end: Callable[[], None] = lambda: None
+    ) -> None:
+        self._seconds, self._send, self._warn, self._end = seconds, send, warn, end
         self._ended = threading.Event()
         # Shared by threads: what was observed, of which each takes its own lock; the warning, which is one assignment.
         self._thread = threading.Thread(target=self._send_again, daemon=True, name="bridge-metrics")
         self._thread.start()
 
     def close(self) -> None:
-        """Send what is left. Raises OSError."""
+        """Send what is left. Raises NotTaken where that takes too long; then the thread ends with the process."""
         self._ended.set()
-        self._thread.join()
-        self._send()
+        self._thread.join(TIMEOUT_SECONDS)
+        if self._thread.is_alive():
+            raise NotTaken(f"it takes longer than {TIMEOUT_SECONDS:g} s")
 
     def _send_again(self) -> None:
-        while not self._ended.wait(self._seconds):
+        is_last = False
+        while not is_last:
+            is_last = self._ended.wait(self._seconds)
             try:
                 self._send()
             except Exception as error:  # a library may raise anything, and the next time it may work
                 self._warn(error)
+        self._end()
 
 
 class _Target:
@@ -109,7 +118,7 @@ class _Target:
         self.users = 0
         self._observed: dict[tuple[str, str], Observed] = {}
         self._lock = threading.Lock()
-        self._warning: str | None = None
+        self._warning = NextWarning()
         self._target = target
         self._way: Way = Silent()
         try:
@@ -129,8 +138,7 @@ class _Target:
                 self._way.after_batch(report)
             except Exception as error:
                 self._warn(error)
-            warning, self._warning = self._warning, None
-            listener(report if warning is None else report.warned(warning))
+            listener(self._warning.onto(report))
 
         return heard
 
@@ -142,13 +150,14 @@ class _Target:
             self._way.close()
         except Exception as error:
             self._warn(error)
+        self._warning.close()
 
     def _all(self) -> list[Observed]:
         with self._lock:
             return list(self._observed.values())
 
     def _warn(self, error: Exception) -> None:
-        self._warning = f"metrics are not shown at {without_login(self._target)}: {_reason(error)}"
+        self._warning.say(f"metrics are not shown at {without_login(self._target)}: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

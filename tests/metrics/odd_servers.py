@@ -20,7 +20,9 @@ def answering(first: bytes, again: bytes, pause: float) -> Iterator[str]:
             try:
                 self.request.recv(1 << 16)
                 self.request.sendall(first)
-                while again and not ended.wait(pause):
+                for _ in range(80):
+                    if ended.wait(pause):
+                        break
                     self.request.sendall(again)
             except OSError:  # the other side has gone
                 pass
@@ -40,7 +42,7 @@ def answering(first: bytes, again: bytes, pause: float) -> Iterator[str]:
 
 def garbled() -> AbstractContextManager[str]:
     """It speaks no HTTP."""
-    return answering(b"SSH-2.0-nonsense\r\n\r\n", b"", 0.0)
+    return answering(b"SSH-2.0-nonsense\r\n\r\n", b"", 0.01)
 
 
 def slow() -> AbstractContextManager[str]:
