@@ -86,16 +86,20 @@ def exporting(
 
 
 def _way(target: str, observed: Callable[[], list[Observed]], warn: Warn) -> Way:
+    place = parsed(target)
+    if not isinstance(place, str):
+        return _Endpoint(*place, _registry(observed))
+    if place.startswith(("http://", "https://")):
+        return _PushGateway(place, observed, warn)
+    return _TextFile(place, _registry(observed))
+
+
+def _registry(observed: Callable[[], list[Observed]]) -> CollectorRegistry:
     from prometheus_client import CollectorRegistry
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(observed))
-    place = parsed(target)
-    if not isinstance(place, str):
-        return _Endpoint(*place, registry)
-    if place.startswith(("http://", "https://")):
-        return _PushGateway(place, registry, warn)
-    return _TextFile(place, registry)
+    return registry
 
 
 class _Endpoint(Silent):
@@ -129,25 +133,43 @@ class _TextFile(Silent):
 
 
 class _PushGateway(Silent):
-    """Pushes every few seconds and at the end. The last values stay at the gateway."""
+    """Pushes every few seconds and at the end. The last values stay at the gateway.
 
-    def __init__(self, url: str, registry: CollectorRegistry, warn: Warn) -> None:
+    Each run has a group of its own there: a push replaces the metrics of its group, also those of other processes.
+    """
+
+    def __init__(self, url: str, observed: Callable[[], list[Observed]], warn: Warn) -> None:
         from prometheus_client.exposition import basic_auth_handler
 
         self._url, login = split_login(url)
         user, password = login or (None, None)
         self._handler = partial(basic_auth_handler, username=user, password=password)
-        self._registry = registry
+        self._observed = observed
         self._pushes = Again(PUSH_SECONDS, self._push, warn)
 
     def close(self) -> None:
         self._pushes.close()
 
     def _push(self) -> None:
+        refused: Exception | None = None
+        for of in self._observed():
+            try:
+                self._push_run(of)
+            except Exception as error:  # the others may work
+                refused = error
+        if refused is not None:
+            raise refused
+
+    def _push_run(self, of: Observed) -> None:
         from prometheus_client import pushadd_to_gateway
 
         pushadd_to_gateway(
-            self._url, _JOB, self._registry, timeout=_PUSH_TIMEOUT_SECONDS, handler=self._handler
+            self._url,
+            _JOB,
+            _registry(lambda: [of]),
+            {"pipeline": of.pipeline, "verb": of.verb},
+            timeout=_PUSH_TIMEOUT_SECONDS,
+            handler=self._handler,
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
 import urllib.request
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -173,10 +174,16 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 @contextmanager
 def gateway(
-    *, answer: int = 202, headers: list[Mapping[str, str]] | None = None
+    *,
+    answer: int = 202,
+    first: Sequence[int] = (),
+    location: str | None = None,
+    headers: list[Mapping[str, str]] | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
-    """An HTTP server that takes what a push gateway takes; it adds the headers of each request to `headers`."""
+    """An HTTP server that takes what a push gateway takes; it adds the headers of each request to `headers`. It answers
+    the `first` requests otherwise, and may name another `location`."""
     bodies: list[str] = []
+    answers = iter(first)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -185,7 +192,13 @@ def gateway(
             )
             if headers is not None:
                 headers.append(dict(self.headers))
-            self.send_response(answer)
+            self.send_response(next(answers, answer))
+            if location is not None:
+                self.send_header("Location", location)
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            self.send_response(200)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None: ...
@@ -204,8 +217,29 @@ def gateway(
 def test_a_gateway_gets_the_last_values_at_the_end() -> None:
     with gateway() as (url, bodies):
         assert warnings_of(url) == [None]
-    assert bodies[-1].startswith("/metrics/job/changelog_bridge\n")
+    assert bodies[-1].startswith("/metrics/job/changelog_bridge/pipeline/orders/verb/ingest\n")
     assert 'bridge_numBytesIn_total{pipeline="orders",topic="t",verb="ingest"} 70.0' in bodies[-1]
+
+
+def test_at_a_gateway_each_run_has_a_group_of_its_own() -> None:
+    """A push replaces all metrics of its group, also those of other processes."""
+    back = replace(REPORT, pipeline="back", verb="publish")
+    with gateway() as (url, bodies), exporting(url, ignore) as listen:
+        listen(REPORT)
+        listen(back)
+    groups = dict(body.split("\n", 1) for body in bodies)
+    assert sorted(groups) == [
+        f"/metrics/job/changelog_bridge/pipeline/{run}" for run in ("back/verb/publish", "orders/verb/ingest")
+    ]
+    for path, text in groups.items():
+        assert set(re.findall(r'pipeline="(\w+)"', text)) == {path.split("/")[5]}
+
+
+def test_a_gateway_that_refuses_one_run_gets_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    with gateway(first=[400]) as (url, bodies), exporting(url, ignore) as listen:
+        listen(REPORT)
+        listen(replace(REPORT, pipeline="back"))
+    assert len(bodies) == 2 and caplog.messages == [f"metrics are not shown at {url}: HTTPError 400"]
 
 
 def test_a_gateway_that_is_not_there_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
