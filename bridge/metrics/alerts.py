@@ -7,6 +7,7 @@ alert names causes and counts, no keys and no values. It is sent by a thread; th
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.metrics.target_urls import check_http_url, host_of, split_login
 from bridge.secret import Secret
 
-__all__ = ["SCHEMA", "TIMEOUT_SECONDS", "Alerts", "body", "check_alert"]
+__all__ = ["RETRY_SECONDS", "SCHEMA", "TIMEOUT_SECONDS", "Alerts", "body", "check_alert"]
 
 SCHEMA = "changelog-bridge/alert/1"
 _AGAIN_SECONDS = 600.0
 TIMEOUT_SECONDS = 5.0
 """The longest time that a webhook may take."""
+RETRY_SECONDS = 1.0
+"""How long after a failure it is asked once more."""
 _LONGEST = 500
 _COUNTED: Mapping[str, tuple[str, str]] = {
     "bad_records": ("bad-records", "records could not be applied"),
@@ -84,13 +87,22 @@ class Alerts:
 
     def send(self, cause: str, text: str) -> None:
         """Tell a cause, unless it was told within ten minutes. Raises nothing."""
-        if not self._is_due(cause):
-            return
         data = json.dumps(body(self._url, self._run, cause, text)).encode()
-        # Shared by threads: the warning, which is one assignment.
-        thread = threading.Thread(target=self._post, args=(data,), daemon=True, name="bridge-alert")
-        self._threads.append(thread)
-        thread.start()
+        with ExitStack() as held:
+            try:
+                told = self._claimed(cause, held)
+            except BlockingIOError:  # another run tells it
+                return
+            except OSError:  # better twice than never
+                told = None
+            if told is not None and _is_recent(told):
+                return
+            # Shared by threads: the warning, which is one assignment.
+            thread = threading.Thread(
+                target=self._post, args=(data, told, held.pop_all()), daemon=True, name="bridge-alert"
+            )
+            self._threads.append(thread)
+            thread.start()
 
     def close(self) -> None:
         """Wait for what is being sent, no longer than its bound, and log what went wrong."""
@@ -103,20 +115,29 @@ class Alerts:
             )
         self._warning.close()
 
-    def _is_due(self, cause: str) -> bool:
-        """Whether the cause was not told within ten minutes; from now on it was."""
+    def _claimed(self, cause: str, held: ExitStack) -> int:
+        """Open the file that says when a cause was told, and keep others from telling it as long as it is held, which a
+        process that is killed does not. Raises BlockingIOError where others hold it, OSError where there is none."""
         digest = hashlib.sha256("\0".join((self._url, *self._run, cause)).encode()).hexdigest()[:32]
-        told = Path(tempfile.gettempdir()) / f"changelog-bridge-alert-{os.getuid()}-{digest}"
-        try:
-            if time.time() - told.stat().st_mtime < _AGAIN_SECONDS:
-                return False
-        except OSError:
-            pass
-        with suppress(OSError):
-            told.touch()
-        return True
+        path = Path(tempfile.gettempdir()) / f"changelog-bridge-alert-{os.getuid()}-{digest}"
+        told = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        held.callback(os.close, told)
+        fcntl.flock(told, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return told
 
-    def _post(self, data: bytes) -> None:
+    def _post(self, data: bytes, told: int | None, held: ExitStack) -> None:
+        with held:
+            if reason := self._refusal(data):
+                time.sleep(RETRY_SECONDS)
+                reason = self._refusal(data)
+            if reason:
+                self._warning.say(f"the alert did not reach {host_of(self._url)}: {reason}")
+            elif told is not None:
+                with suppress(OSError):  # a full disk; it will be told again
+                    os.pwrite(told, b"told\n", 0)
+
+    def _refusal(self, data: bytes) -> str | None:
+        """Post once. Return why it did not arrive."""
         from urllib.request import Request, urlopen  # most commands post nothing, and it takes long to load
 
         try:
@@ -125,12 +146,19 @@ class Alerts:
             if login:
                 basic = b64encode(":".join(login).encode()).decode()
                 asked.add_unredirected_header("Authorization", f"Basic {basic}")
-            with urlopen(asked, timeout=TIMEOUT_SECONDS):
-                pass
+            with urlopen(asked, timeout=TIMEOUT_SECONDS) as answer:
+                # What urllib asks after a redirection is a GET, without the alert.
+                return None if answer.url == asked.full_url else "it redirects"
         except (
             Exception
         ) as error:  # a library may raise anything here, and print the URL if nobody catches it
-            self._warning.say(f"the alert did not reach {host_of(self._url)}: {text_without_url(error)}")
+            return text_without_url(error)
+
+
+def _is_recent(told: int) -> bool:
+    """Whether the file says that a cause was told, and was written within ten minutes: an empty one was only opened."""
+    state = os.fstat(told)
+    return state.st_size > 0 and time.time() - state.st_mtime < _AGAIN_SECONDS
 
 
 def _place(report: BatchReport) -> str:

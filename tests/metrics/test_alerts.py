@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 import time
 from base64 import b64decode
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.errors import BadRecordError, KafkaError, QualityError
-from bridge.metrics import BatchReport, RunName
+from bridge.metrics import BatchReport, RunName, alerts
 from bridge.metrics.alerts import SCHEMA, body, check_alert
 from bridge.metrics.monitoring import Monitoring, monitored
 from tests.metrics.odd_servers import garbled
 from tests.metrics.test_prometheus import free_address, gateway
 
 RUN = RunName("orders", "ingest", "t")
+LOST = BatchReport("orders", "ingest", 3, lost=2)
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +134,47 @@ def until_warned(url: str) -> list[BatchReport]:
             time.sleep(0.01)
             listen(good)
     return heard
+
+
+def test_a_webhook_that_refuses_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "RETRY_SECONDS", 0.01)
+    with gateway(first=[500]) as (url, bodies):
+        assert [report.warning for report in played(url, LOST)] == [None]
+    assert len(bodies) == 2
+
+
+def test_what_did_not_arrive_is_told_by_the_next_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(alerts, "RETRY_SECONDS", 0.01)
+    with gateway(first=[500, 503]) as (url, bodies):
+        for _ in range(3):
+            played(url, LOST)
+    assert len(bodies) == 3, "two that were refused, one that arrived, none after that"
+    assert caplog.messages == ["the alert did not reach 127.0.0.1: HTTPError 503"]
+
+
+def test_of_runs_that_fail_at_once_one_tells() -> None:
+    begin = threading.Barrier(4)
+    with gateway() as (url, bodies), ThreadPoolExecutor(4) as pool:
+
+        def run() -> None:
+            begin.wait()
+            played(url, LOST)
+
+        for done in [pool.submit(run) for _ in range(4)]:
+            done.result()
+    assert len(bodies) == 1
+
+
+def test_a_webhook_that_names_another_place_did_not_take_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What follows would be a GET without the alert."""
+    monkeypatch.setattr(alerts, "RETRY_SECONDS", 0.01)
+    with gateway(answer=302, location="/there") as (url, _):
+        played(url, LOST)
+    assert caplog.messages == ["the alert did not reach 127.0.0.1: it redirects"]
 
 
 def test_a_slow_webhook_does_not_slow_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
