@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -65,9 +66,12 @@ class Events:
 
 
 def append(path: str, line: str) -> None:
-    """Appends to a file in one write, so that several processes may share it. Raises OSError."""
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    """Appends to a file in one write, so that several processes may share it. Raises OSError, also for a pipe that
+    nobody reads: nothing waits for a reader."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
     try:
-        os.write(file, line.encode())
+        data = line.encode()
+        if os.write(file, data) < len(data):
+            raise BlockingIOError(errno.EAGAIN, "there is room for only a part of a line")
     finally:
         os.close(file)
