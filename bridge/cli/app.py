@@ -310,7 +310,7 @@ def _run(
     with (
         process.session(screen, definition, master, conf) as spark,
         process.stop_signals(screen) as stop,
-        metrics_shown(screen, [definition.run.monitoring.metrics]),
+        metrics_shown(screen, [definition.run.monitoring]),
         screen.busy(f"running {definition.name}"),
     ):
         summary = pipeline(spark, definition, screen.batch, stop)

@@ -86,7 +86,7 @@ def run_all(
     with (
         process.spark_session(screen, name, warnings, paths, master, conf) as spark,
         process.stop_signals(screen) as stop,
-        metrics_shown(screen, [definition.run.monitoring.metrics for definition in definitions]),
+        metrics_shown(screen, [definition.run.monitoring for definition in definitions]),
         screen.busy(f"running {name}"),
     ):
         total = run_rounds(

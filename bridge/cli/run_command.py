@@ -128,7 +128,7 @@ def _run(
     with (
         process.spark_session(screen, what.name, what.warnings, paths, master, conf) as spark,
         process.stop_signals(screen) as stop,
-        metrics_shown(screen, [what.monitoring.metrics]),
+        metrics_shown(screen, [what.monitoring]),
         screen.busy(f"running {what.name}"),
     ):
         summary = run(spark, listener=screen.batch, stop=stop)

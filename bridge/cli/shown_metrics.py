@@ -7,16 +7,22 @@ from contextlib import ExitStack, contextmanager
 
 from bridge.console import Screen
 from bridge.metrics import ignore
+from bridge.metrics.monitoring import Monitoring
+from bridge.metrics.otlp import tracing
 from bridge.metrics.prometheus import exporting, shown
 
 __all__ = ["metrics_shown"]
 
 
 @contextmanager
-def metrics_shown(screen: Screen, targets: Iterable[str | None]) -> Iterator[None]:
-    """Around all rounds of a command: prints where the metrics are, and keeps their counters from round to round."""
+def metrics_shown(screen: Screen, watched: Iterable[Monitoring]) -> Iterator[None]:
+    """Around all runs of a command: prints where the metrics are, and keeps their counters from run to run, those that
+    a collector gets, too."""
+    watched = tuple(watched)
     with ExitStack() as stack:
-        for target in dict.fromkeys(target for target in targets if target):
+        for target in dict.fromkeys(of.metrics for of in watched if of.metrics):
             stack.enter_context(exporting(target, ignore))
             screen.info(f"metrics: {shown(target)}")
+        for collector in dict.fromkeys(of.otlp for of in watched if of.otlp):
+            stack.enter_context(tracing(collector, ignore))
         yield

@@ -80,7 +80,10 @@ class _Collector:
         from opentelemetry.sdk.resources import Resource
 
         # A failure is a warning of the next batch; the library would print it, too.
-        logging.getLogger("opentelemetry.exporter").propagate = False
+        logger = logging.getLogger("opentelemetry.exporter")
+        logger.propagate = False
+        if not logger.handlers:  # else Python prints warnings on standard error, and they name the URL's path
+            logger.addHandler(logging.NullHandler())
         name = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "changelog-bridge"}
         self._resource = Resource.create({**name, "service.version": own_version()})
         self._observed = observed
@@ -111,11 +114,15 @@ class _Collector:
 
         taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
         spans = [span for made in taken for span in made()]
+        refused = []
         if spans and self._traces.export(spans) is not SpanExportResult.SUCCESS:
             self._waiting.extendleft(reversed(taken[-(_MOST_WAITING - len(self._waiting)) :]))
-            raise NotTaken("the collector does not take traces")
+            refused.append("traces")
+        # A collector may take only one of both.
         if self._metrics.export(self._data()) is not MetricExportResult.SUCCESS:
-            raise NotTaken("the collector does not take metrics")
+            refused.append("metrics")
+        if refused:
+            raise NotTaken(f"the collector does not take {' and '.join(refused)}")
 
     def _data(self) -> MetricsData:
         from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics

@@ -32,7 +32,7 @@ SENT = BatchReport(
     committed_ms=11_000,
 )  # fmt: skip
 
-WHAT = ("traces", "metrics")
+WHAT = ("traces", "metrics", "traces and metrics")
 
 
 class Collector:
@@ -60,13 +60,13 @@ class Collector:
 
 
 @contextmanager
-def collector(pause: float = 0.0) -> Iterator[tuple[str, Collector]]:
+def collector(pause: float = 0.0, refused: str = "") -> Iterator[tuple[str, Collector]]:
     taken = Collector(pause)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             taken.take(self.path, self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
+            self.send_response(404 if self.path == refused else 200)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None: ...
@@ -173,6 +173,20 @@ def test_a_collector_gets_the_login_of_its_url() -> None:
         listen(WROTE)
     logins = {b64decode(found["Authorization"].removeprefix("Basic ")) for found in headers}
     assert logins == {b"me:s@3cret"} and len(headers) > 1
+
+
+def test_a_collector_without_traces_gets_metrics(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        collector(refused="/v1/traces") as (url, taken),
+        tracing(url, ignore, RunName("orders", "ingest")) as listen,
+    ):
+        listen(WROTE)
+    assert taken.metrics["bridge.numRecordsIn"].sum.data_points[0].as_int == 7
+    told = [record.getMessage() for record in caplog.records if record.name == "bridge.metrics"]
+    assert told == [f"metrics are not shown at {url}: the collector does not take traces"]
+    assert capsys.readouterr().err == "", "the library prints nothing, as it would with the path of the URL"
 
 
 def test_without_the_sdk_it_is_refused_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
