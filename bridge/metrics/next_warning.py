@@ -7,11 +7,11 @@ import time
 
 from bridge.metrics.reports import BatchReport
 
-__all__ = ["NextWarning"]
+__all__ = ["LOGGED", "NextWarning"]
 
 _AGAIN_SECONDS = 600.0
 _log = logging.getLogger("bridge.metrics")
-_logged: dict[str, float] = {}
+LOGGED: dict[str, float] = {}
 """time.monotonic() by text, as pipelines in rounds end again and again. Shared by threads, which set one value."""
 
 
@@ -34,6 +34,6 @@ class NextWarning:
         """Log a warning that no report had, unless it was logged within ten minutes."""
         text, self._text = self._text, None
         now = time.monotonic()
-        if text is not None and now - _logged.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
-            _logged[text] = now
+        if text is not None and now - LOGGED.get(text, -_AGAIN_SECONDS) >= _AGAIN_SECONDS:
+            LOGGED[text] = now
             _log.warning("%s", text)
