@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bridge.metrics.alerts import Alerts
@@ -24,13 +24,13 @@ __all__ = ["NOWHERE", "Monitoring", "monitored"]
 class Monitoring:
     """Where a run shows what it does; None is nowhere."""
 
-    metrics: str | None = None
+    metrics: str | None = field(default=None, repr=False)
     """`run.metrics`: an address, a .prom file or the URL of a push gateway."""
     events: str | None = None
     """`run.events`: `stdout` or a file."""
     alert: Secret | None = None
     """`run.alert`: the URL of a webhook, at which anyone who knows it can post."""
-    otlp: str | None = None
+    otlp: str | None = field(default=None, repr=False)
     """`run.otlp`: the URL of a collector of OpenTelemetry."""
 
     lineage: str | Secret | None = None

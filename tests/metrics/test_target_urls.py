@@ -8,6 +8,7 @@ import pytest
 
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
+from bridge.metrics.monitoring import Monitoring
 from bridge.metrics.otlp import check_url
 from bridge.metrics.prometheus import parsed
 from bridge.metrics.target_urls import host_of, split_login, without_login
@@ -58,3 +59,8 @@ def test_what_is_shown_has_no_login() -> None:
     assert without_login("a@b.prom") == "a@b.prom"
     assert host_of("https://me:secret@h:x/token") == "h"
     assert host_of("https://[::1/token") == ""
+
+
+def test_a_login_is_not_in_the_text_of_a_definition() -> None:
+    url = "http://user:hidden@host"
+    assert "hidden" not in repr(Monitoring.of(url, None, url, url, url))
