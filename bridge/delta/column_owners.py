@@ -37,7 +37,7 @@ from bridge.delta.table_checks import (
 from bridge.errors import TableError
 from bridge.schema import quote
 
-__all__ = ["Claim", "claims", "open_shared_table"]
+__all__ = ["Claim", "claims", "open_shared_table", "refuse_unshared"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,18 @@ def open_shared_table(
             "adding columns",
         )
     return open_table(spark, target, fields, extra_columns="unused")
+
+
+def refuse_unshared(
+    target: DeltaTarget,
+    found: TableDescription,
+    fields: Sequence[T.StructField],
+    *,
+    pipeline: str,
+    key: Sequence[str],
+) -> None:
+    """Raise TableError where `open_shared_table` would, for a table that exists; changes nothing."""
+    _refuse_unfit(target, found, fields, pipeline, Claim(tuple(key), target.merge_columns))
 
 
 def _refuse_unfit(

@@ -15,7 +15,7 @@ from bridge.delta.table_checks import refuse_unfit_properties, sql_name
 from bridge.errors import TableError
 from bridge.schema import quote
 
-__all__ = ["merge_schema"]
+__all__ = ["merge_schema", "unchanged_fields"]
 
 _WIDENING = "delta.enableTypeWidening"
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -66,6 +66,15 @@ def merge_schema(
         f"column {f.name!r} widened from {present[f.name].simpleString()} to {f.dataType.simpleString()}"
         for f in wider
     ]
+
+
+def unchanged_fields(
+    present: T.StructType, fields: Sequence[T.StructField], *, widen: bool
+) -> list[T.StructField]:
+    """Return the `fields` that `merge_schema` would neither add to a table with the columns `present` nor widen."""
+    types = {f.name: f.dataType for f in present.fields}
+    there = [f for f in fields if f.name in types]
+    return [f for f in there if not (widen and _widens(types[f.name], f.dataType))]
 
 
 def _widens(old: T.DataType, new: T.DataType) -> bool:

@@ -27,13 +27,15 @@ from bridge.kafka.topic_rights import missing_rights
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Found, Outcome
 from bridge.pipelines.runtime.executors import check_executors
-from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
+from bridge.pipelines.runtime.preflight import examined_ingest_table, open_ingested_table, published_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 __all__ = ["Finding", "Outcome", "examine"]
 
 _TIMEOUT = 10.0
+_LONGEST = 300
+"""Of the text of an error that is not the bridge's."""
 _COMMITS = 20
 """How many of the newest commits are looked at."""
 _LITTLE, _TOO_LITTLE = 0.05, 0.005
@@ -73,6 +75,7 @@ def examine(spark: SparkSession, definition: Definition, *, sends: bool) -> list
         ("table", doctor.open),
         ("writers of the table", doctor.writers),
         ("log store", partial(surroundings.log_store, spark, definition)),
+        ("monitoring", partial(surroundings.monitoring, definition)),
         ("suite", partial(surroundings.quality, definition)),
         ("other runs", partial(surroundings.lease, spark, definition, sends=sends)),
         ("progress", doctor.progress),
@@ -87,6 +90,8 @@ def examine(spark: SparkSession, definition: Definition, *, sends: bool) -> list
             findings += [Finding(what, outcome, text) for outcome, text in part()]
         except BridgeError as error:
             findings.append(Finding(what, Outcome.FAILS, str(error)))
+        except Exception as error:  # what the doctor does not know must not hide what it has found
+            findings.append(Finding(what, Outcome.FAILS, f"{type(error).__name__}: {error}"[:_LONGEST]))
     return findings
 
 
@@ -96,6 +101,8 @@ class _Doctor:
         self._there: dict[str, int] = {}
         """The replicas of each topic that exists."""
         self._table: Table | None = None
+        self._opens = False
+        """Whether a run opens the table, or creates it."""
 
     def brokers(self) -> Found:
         addresses = AdminSession(self._definition.topic.properties, _TIMEOUT).brokers()
@@ -191,20 +198,18 @@ class _Doctor:
         yield Outcome.FINE, "table, checkpoint, quarantine and report do not overlap"
 
     def open(self) -> Found:
-        if not exists(self._spark, self._definition.delta):
-            outcome = Outcome.FAILS if self._sends else Outcome.FINE
-            yield (
-                outcome,
-                f"{self._definition.delta} does not exist"
-                + (
-                    ": run its ingest first, or correct `delta`"
-                    if self._sends
-                    else " yet; the first run creates it"
-                ),
-            )
+        target = self._definition.delta
+        if self._sends:
+            if not exists(self._spark, target):
+                yield Outcome.FAILS, f"{target} does not exist: run its ingest first, or correct `delta`"
+                return
+            self._table = published_table(self._spark, self._definition)
+        else:
+            self._table = examined_ingest_table(self._spark, self._definition)
+        self._opens = True
+        if self._table is None:
+            yield Outcome.FINE, f"{target} does not exist yet; the first run creates it"
             return
-        opened = published_table if self._sends else open_whole_table
-        self._table = opened(self._spark, self._definition)
         yield Outcome.FINE, f"{self._table} is at version {change_feed.latest_version(self._table)}"
 
     def writers(self) -> Found:
@@ -228,24 +233,32 @@ class _Doctor:
             yield Outcome.FINE, f"the last {len(commits)} commits are known"
 
     def progress(self) -> Found:
-        if self._table is None or not self._there:
+        if not self._opens or not self._there:
             return
         if self._sends:
-            yield self._publish_progress(self._table)
+            if self._table is not None:
+                yield self._publish_progress(self._table)
             return
-        found = open_ingested_table(self._table, self._definition)
+        topic = admin.resolve(self._definition.topic, timeout=_TIMEOUT)
+        state = admin.describe(topic, timeout=_TIMEOUT)
+        admin.end_offsets(topic, state, timeout=_TIMEOUT)
+        found = open_ingested_table(self._table, self._definition) if self._table is not None else None
         if found is None:
-            yield Outcome.FINE, "no batch yet"
+            start = admin.start_offsets(topic, state, timeout=_TIMEOUT)
+            yield Outcome.FINE, f"no batch yet; {start.lag(state.end):,} records are pending"
             return
         progress = found[0]
-        state = admin.describe(admin.resolve(self._definition.topic), timeout=_TIMEOUT)
         check_offsets_available(progress.offsets, state, progress.topic_ids)
         yield Outcome.FINE, f"batch {progress.batch}; {progress.offsets.lag(state.end):,} records are pending"
 
     def _publish_progress(self, table: Table) -> tuple[Outcome, str]:
         published = PublishLog(self._spark, self._definition.run.checkpoint, self._definition.name).last()
         if published is None:
+            start = self._definition.publish.start
+            if start.mode == "timestamp":
+                change_feed.version_at(table, start.value or "")
             return Outcome.FINE, "nothing is published yet"
+        change_feed.check_same(table, published.table_id)
         newest = change_feed.latest_version(table)
         if published.version < newest:
             first = published.version + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,7 +17,7 @@ from bridge.bridge_folders import lease_file
 from bridge.config.paths import is_uri
 from bridge.config.registry_settings import registry_settings
 from bridge.definition import Definition, DeliveryGuarantee, FormatSpec
-from bridge.errors import KafkaError
+from bridge.errors import DefinitionError, KafkaError
 from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
 from bridge.kafka.broker_version import broker_version
@@ -24,6 +25,7 @@ from bridge.kafka.client import AdminSession
 from bridge.kafka.transactions import TIMEOUT_MS
 from bridge.lease_owner import LeaseOwner
 from bridge.log_store import LOG_STORES
+from bridge.metrics.prometheus import check_installed
 from bridge.quality import suite
 from bridge.spark_versions import or_public
 from bridge.storage import TextFile
@@ -36,6 +38,7 @@ __all__ = [
     "lease",
     "log_store",
     "memory",
+    "monitoring",
     "quality",
     "registries",
     "transactions",
@@ -240,6 +243,23 @@ def _memory(container: Path) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return total, available
     return min(total, limit), min(available, limit)
+
+
+def monitoring(definition: Definition) -> Found:
+    """The libraries that show what a run does. Raises DefinitionError where one is missing."""
+    wanted = definition.run.monitoring
+    if wanted.metrics is not None:
+        check_installed("run.metrics")
+        yield Outcome.FINE, "run.metrics: prometheus-client is there"
+    for option, target, module, extra in (
+        ("run.otlp", wanted.otlp, "opentelemetry", "otel"),
+        ("run.lineage", wanted.lineage, "openlineage", "lineage"),
+    ):
+        if target is None:
+            continue
+        if find_spec(module) is None:
+            raise DefinitionError(f"{option} needs {module}: pip install 'changelog-bridge[{extra}]'")
+        yield Outcome.FINE, f"{option}: {module} is there"
 
 
 def quality(definition: Definition) -> Found:

@@ -10,11 +10,11 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
 from bridge.definition import Definition, Topic
-from bridge.delta.column_owners import open_shared_table
+from bridge.delta.column_owners import open_shared_table, refuse_unshared
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.schema_evolution import merge_schema
-from bridge.delta.table import Table, claim, create_table, exists, open_table
-from bridge.delta.table_checks import belongs_to
+from bridge.delta.schema_evolution import merge_schema, unchanged_fields
+from bridge.delta.table import Table, claim, create_table, described, exists, open_table, refuse_claim
+from bridge.delta.table_checks import ExtraColumns, belongs_to, new_properties
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
@@ -22,6 +22,7 @@ from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
 
 __all__ = [
+    "examined_ingest_table",
     "ingest_table",
     "open_ingested_table",
     "open_whole_table",
@@ -79,6 +80,30 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
         definition.name,
         appends=definition.topic.appends,
     )
+
+
+def examined_ingest_table(spark: SparkSession, definition: Definition) -> Table | None:
+    """Open the table as `ingest_table` does, and raise what that would raise, but change nothing. None where a run would
+    create it.
+
+    Columns that a run would add or widen first are not among those of the table.
+    """
+    target, name, appends = definition.delta, definition.name, definition.topic.appends
+    fields = table_fields(spark, definition.topic.schema)
+    if not exists(spark, target):
+        new_properties(fields, target.properties, name, appends=appends)
+        return None
+    if target.merge_columns or target.merge_schema:
+        found = described(spark, target)
+        if target.merge_columns:
+            refuse_unshared(target, found, fields, pipeline=name, key=definition.primary_key)
+        fields = unchanged_fields(found.schema, fields, widen=target.merge_schema)
+    if target.merge_columns:
+        return open_table(spark, target, fields, extra_columns="unused")
+    extra: ExtraColumns = "unused" if target.merge_schema else "inserted as null"
+    table = open_table(spark, target, fields, extra_columns=extra)
+    refuse_claim(table, name, appends=appends)
+    return table
 
 
 def published_table(spark: SparkSession, definition: Definition) -> Table:

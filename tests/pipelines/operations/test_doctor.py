@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
+from bridge.errors import TableError
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.doctor import Finding, Outcome, examine
 from bridge.pipelines.publish.run import publish
@@ -136,6 +138,88 @@ def test_another_writer_and_a_topic_that_was_created_anew(make: Make) -> None:
     assert gap.outcome is Outcome.FAILS and "was deleted and created anew" in gap.text
 
 
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ("'bridge.pipeline' = 'other'", "belongs to pipeline 'other', not 'orders'"),
+        ("'delta.enableChangeDataFeed' = 'false'", "the change data feed is off"),
+        ("'delta.appendOnly' = 'true'", "has delta.appendOnly = true, but an ingest updates"),
+    ],
+)
+def test_a_table_that_an_ingest_refuses(make: Make, properties: str, text: str) -> None:
+    world = make()
+    feed = "" if "Feed" in properties else "'delta.enableChangeDataFeed' = 'true', "
+    world.spark.sql(
+        f"CREATE TABLE delta.`{world.folder}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
+        f"TBLPROPERTIES ({feed}{properties})"
+    )
+    (found,) = troubles(world)
+    assert (found.what, found.outcome) == ("table", Outcome.FAILS) and text in found.text
+    with pytest.raises(TableError) as refused:
+        ingest(world.spark, world.definition())
+    assert str(refused.value) == found.text
+
+
+def test_a_table_that_an_ingest_changes_first(make: Make) -> None:
+    """Its columns are added and widened by the run, so that they are no trouble; others are."""
+    world = make(delta="path: table, merge-schema: true")
+    world.spark.sql(
+        f"CREATE TABLE delta.`{world.folder}/table` (id INT, amount STRING) USING delta "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    (found,) = troubles(world)
+    assert (
+        "other type: `amount` is string" in found.text and "name" not in found.text.split("change the DDL")[0]
+    )
+    world.spark.sql(
+        f"ALTER TABLE delta.`{world.folder}/table` SET TBLPROPERTIES ('bridge.pipeline' = 'other')"
+    )
+    world.delta = "path: table, merge-columns: all"
+    (found,) = troubles(world)
+    assert "belongs to pipeline 'other' alone" in found.text
+
+
+def test_a_start_that_the_topic_does_not_have(make: Make) -> None:
+    plain = {"connector": "kafka", "format": "json", "key.format": None, "value.format": None}
+    world = make(
+        cleanup="delete",
+        columns="id BIGINT, name STRING",
+        options={
+            **plain,
+            "scan.startup.mode": "specific-offsets",
+            "scan.startup.specific-offsets": "partition:0,offset:999",
+        },
+    )
+    (found,) = troubles(world)
+    assert (found.what, found.outcome) == ("progress", Outcome.FAILS) and "legal is 0 to 0" in found.text
+
+
+def test_a_checkpoint_that_is_a_file(make: Make) -> None:
+    world = make()
+    (world.folder / "checkpoint").write_text("")
+    found = troubles(world)
+    assert {(f.what, f.outcome) for f in found} == {("other runs", Outcome.FAILS)}
+
+
+@pytest.mark.parametrize(
+    ("module", "run", "text"),
+    [
+        (
+            "prometheus_client",
+            {"metrics": "127.0.0.1:9464"},
+            "run.metrics needs prometheus-client: pip install",
+        ),
+        ("openlineage", {"lineage": "lineage.jsonl"}, "run.lineage needs openlineage"),
+    ],
+)
+def test_a_library_that_is_missing(
+    make: Make, monkeypatch: pytest.MonkeyPatch, module: str, run: dict[str, object], text: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    found = examine(make().spark, make().definition(run=run), sends=False)
+    assert [(f.what, f.outcome.value) for f in found if text in f.text] == [("monitoring", "fails")]
+
+
 def test_a_feed_that_is_gone(make: Make) -> None:
     world, copy = make(), make()
     world.send([upsert(1, "a")])
@@ -172,6 +256,13 @@ BROKEN = {
     "a login without rights": "../../kafka/test_client_rights.py::test_no_right_to_the_topic",
     "no table to publish": "test_doctor.py::test_a_table_that_cannot_be_published",
     "a table with other columns": "test_doctor.py::test_a_table_that_cannot_be_published",
+    "a table of another pipeline": "test_doctor.py::test_a_table_that_an_ingest_refuses",
+    "a table without a change feed": "test_doctor.py::test_a_table_that_an_ingest_refuses",
+    "a table that only takes rows": "test_doctor.py::test_a_table_that_an_ingest_refuses",
+    "columns that another pipeline has": "test_doctor.py::test_a_table_that_an_ingest_changes_first",
+    "a start that the topic does not have": "test_doctor.py::test_a_start_that_the_topic_does_not_have",
+    "a checkpoint that is a file": "test_doctor.py::test_a_checkpoint_that_is_a_file",
+    "a library that is missing": "test_doctor.py::test_a_library_that_is_missing",
     "another writer of the table": "test_doctor.py::test_another_writer_and_a_topic_that_was_created_anew",
     "a topic that was created anew": "test_doctor.py::test_another_writer_and_a_topic_that_was_created_anew",
     "a table that was replaced": "test_doctor.py::test_a_feed_that_is_gone",
