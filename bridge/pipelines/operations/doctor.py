@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.commit_operations import NO_ROWS, OTHER_NO_ROWS
 from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.feed_consumers import FeedConsumers, lags
@@ -24,8 +25,9 @@ from bridge.kafka import admin
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.kafka.topic_rights import missing_rights
-from bridge.pipelines.operations import surroundings
+from bridge.pipelines.operations import surroundings, topic_settings
 from bridge.pipelines.operations.surroundings import Found, Outcome
+from bridge.pipelines.operations.topic_settings import Replicas
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.preflight import examined_ingest_table, open_ingested_table, published_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
@@ -41,8 +43,6 @@ _COMMITS = 20
 _LITTLE, _TOO_LITTLE = 0.05, 0.005
 """Parts of a disk that are free."""
 _SETTINGS = ("cleanup.policy", "min.insync.replicas", "max.message.bytes")
-_REQUEST_BYTES = ("max.request.size", "message.max.bytes")
-"""The names of the producer's limit, Java's and librdkafka's."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def examine(spark: SparkSession, definition: Definition, *, sends: bool) -> list
 class _Doctor:
     def __init__(self, spark: SparkSession, definition: Definition, sends: bool) -> None:
         self._spark, self._definition, self._sends = spark, definition, sends
-        self._there: dict[str, int] = {}
+        self._there: dict[str, Replicas] = {}
         """The replicas of each topic that exists."""
         self._table: Table | None = None
         self._opens = False
@@ -114,7 +114,10 @@ class _Doctor:
         session = AdminSession(topic.properties, _TIMEOUT)
         there = [name for name in topic.names if session.topic_exists(name)]
         for name, described in session.describe_topics(there).items() if there else ():
-            self._there[name] = min((len(p.replicas) for p in described.partitions), default=0)
+            self._there[name] = Replicas(
+                min((len(p.replicas) for p in described.partitions), default=0),
+                min((len(p.isr) for p in described.partitions), default=0),
+            )
             yield Outcome.FINE, f"'{name}' has {len(described.partitions)} partitions"
         for name in sorted(set(topic.names) - set(there)):
             outcome = Outcome.WARNING if self._sends else Outcome.FAILS
@@ -132,49 +135,11 @@ class _Doctor:
         for name, replicas in self._there.items():
             settings = by_name.get(name, {})
             problems = [
-                *self._policy(name, settings.get("cleanup.policy", "")),
-                *(self._sending(name, replicas, settings) if self._sends else ()),
+                *topic_settings.policy(topic, name, settings.get("cleanup.policy", "")),
+                *(topic_settings.sending(topic, name, replicas, settings) if self._sends else ()),
             ]
             shown = ", ".join(f"{key}={value}" for key, value in settings.items())
             yield from problems or [(Outcome.FINE, f"'{name}': {shown}")]
-
-    def _policy(self, name: str, policy: str) -> Found:
-        compacts = "compact" in policy.split(",")
-        if self._definition.topic.is_upsert and not compacts:
-            yield (
-                Outcome.WARNING,
-                f"'{name}' is not compacted (cleanup.policy={policy}): Kafka deletes records by age, and with "
-                "them rows that have not changed for long. Set cleanup.policy=compact",
-            )
-        elif self._definition.topic.appends and compacts:
-            yield (
-                Outcome.WARNING,
-                f"'{name}' is compacted (cleanup.policy={policy}): Kafka removes all records of a key but the "
-                "last one, and an append-only table misses those. Set cleanup.policy=delete",
-            )
-
-    def _sending(self, topic: str, replicas: int, settings: dict[str, str]) -> Found:
-        needed = int(settings.get("min.insync.replicas", "1"))
-        if replicas < needed:
-            yield (
-                Outcome.FAILS,
-                f"'{topic}' has {replicas} replicas and min.insync.replicas={needed}: no record will "
-                "be acknowledged. Lower it, or add replicas",
-            )
-        elif replicas == needed > 1:
-            yield (
-                Outcome.WARNING,
-                f"'{topic}' has {replicas} replicas and min.insync.replicas={needed}: the publish stops as soon "
-                "as one broker is down",
-            )
-        properties, largest = self._definition.topic.properties, int(settings.get("max.message.bytes", "0"))
-        for name in _REQUEST_BYTES:
-            if largest and int(properties.get(name, "0")) > largest:
-                yield (
-                    Outcome.WARNING,
-                    f"'{topic}' takes records of up to {largest:,} bytes (max.message.bytes), and "
-                    f"'properties.{name}' lets larger ones through, which the broker refuses: raise it at the topic",
-                )
 
     def rights(self) -> Found:
         if not self._there:
@@ -219,7 +184,7 @@ class _Doctor:
         others = [
             commit
             for commit in commits
-            if commit["operation"] in ("WRITE", "MERGE", "UPDATE", "DELETE")
+            if commit["operation"] not in (*NO_ROWS, *OTHER_NO_ROWS)
             and IngestProgress.from_json(commit["userMetadata"]) is None
         ]
         if others and not self._sends:

@@ -83,8 +83,8 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
 
 
 def examined_ingest_table(spark: SparkSession, definition: Definition) -> Table | None:
-    """Open the table as `ingest_table` does, and raise what that would raise, but change nothing. None where a run would
-    create it.
+    """Open the table as `ingest_table` does, and raise what that would raise, but change nothing. None where a run
+    would create it.
 
     Columns that a run would add or widen first are not among those of the table.
     """

@@ -79,6 +79,11 @@ def test_a_topic_that_is_not_there(make: Make) -> None:
             "is not compacted (cleanup.policy=delete): Kafka deletes records by age, and with them rows",
         ),
         (
+            "compact,delete",
+            {},
+            "is also deleted by age (cleanup.policy=compact,delete): Kafka deletes records",
+        ),
+        (
             "compact",
             {"connector": "kafka", "format": "json", "key.format": None, "value.format": None},
             "is compacted (cleanup.policy=compact): Kafka removes all records of a key but the last one",
@@ -110,6 +115,8 @@ def test_settings_under_which_nothing_can_be_sent(
         replicas.outcome is Outcome.FAILS
         and "has 1 replicas and min.insync.replicas=2: no record" in replicas.text
     )
+    copy.options = {**copy.options, "properties.acks": "1", "properties.max.request.size": None}
+    assert troubles(copy, sends=True, name="copy") == []
     assert size.outcome is Outcome.WARNING and "takes records of up to 1,000,000 bytes" in size.text
 
 
@@ -134,6 +141,18 @@ def test_another_writer_and_a_topic_that_was_created_anew(make: Make) -> None:
     assert writer.outcome is Outcome.WARNING
     assert writer.text.startswith("1 of the last ") and "the newest is version 2 (DELETE)" in writer.text
     world.recreate_topic()
+    world.spark.sql(f"OPTIMIZE delta.`{world.folder}/table`")
+    written = (
+        world.spark.readStream.format("rate")
+        .load()
+        .selectExpr("value AS id", "'x' AS name", "1.0bd AS amount")
+    )
+    stream = written.writeStream.format("delta").trigger(once=True)
+    stream.option("checkpointLocation", f"{world.folder}/stream").start(
+        f"{world.folder}/table"
+    ).awaitTermination()
+    writer = next(f for f in troubles(world) if f.what == "writers of the table")
+    assert writer.text.startswith("2 of the last ") and "(STREAMING UPDATE)" in writer.text
     gap = next(f for f in troubles(world) if f.what == "progress")
     assert gap.outcome is Outcome.FAILS and "was deleted and created anew" in gap.text
 
@@ -251,6 +270,8 @@ BROKEN = {
     "a topic that is missing": "test_doctor.py::test_a_topic_that_is_not_there",
     "an upsert topic that is not compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
     "an append-only topic that is compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
+    "an upsert topic that is deleted by age, too": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
+    "replicas that are not in sync": "test_topic_settings.py::test_replicas",
     "fewer replicas than min.insync.replicas": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
     "records larger than max.message.bytes": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
     "a login without rights": "../../kafka/test_client_rights.py::test_no_right_to_the_topic",
