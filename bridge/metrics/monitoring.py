@@ -14,10 +14,10 @@ from bridge.metrics.events import Events
 from bridge.metrics.lineage import tracked
 from bridge.metrics.otlp import tracing
 from bridge.metrics.prometheus import exporting
-from bridge.metrics.reports import Listener, RunName
+from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.secret import Secret
 
-__all__ = ["NOWHERE", "Monitoring", "monitored"]
+__all__ = ["NOWHERE", "Monitored", "Monitoring", "monitored"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,26 @@ class Monitoring:
 NOWHERE = Monitoring()
 
 
+class Monitored:
+    """The listener of a run, which is also told of errors."""
+
+    def __init__(self, listener: Listener, events: Events | None, alerts: Alerts | None) -> None:
+        alerting = alerts.listen(listener) if alerts else listener
+        self._listen = events.listen(alerting) if events else alerting
+        self._events, self._alerts = events, alerts
+
+    def __call__(self, report: BatchReport) -> None:
+        """Take a report, as each `Listener` does."""
+        self._listen(report)
+
+    def failed(self, error: BaseException) -> None:
+        """Write an event and send an alert, also for an error with which the run goes on."""
+        if self._events:
+            self._events.failed(error)
+        if self._alerts:
+            self._alerts.failed(error)
+
+
 @contextmanager
 def monitored(
     monitoring: Monitoring,
@@ -83,7 +103,7 @@ def monitored(
     died: str | None = None,
     flow: Callable[[], Flow] = Flow,
     stop: threading.Event | None = None,
-) -> Iterator[Listener]:
+) -> Iterator[Monitored]:
     """Around a run: yields the listener to give it, which calls `listener` in the end. An error of the run is an event
     and an alert. `owner` is the process that runs it; `died` is the run before it, if that could not say itself that it
     ended: an alert tells it; `flow` returns what it reads and writes, if lineage is asked for;
@@ -95,19 +115,15 @@ def monitored(
     ):
         events = Events(monitoring.events, run) if monitoring.events else None
         alerts = Alerts(monitoring.alert, run) if monitoring.alert else None
-        alerting = alerts.listen(exported) if alerts else exported
         if alerts and died:
             alerts.send("failed", f"the run before this one was killed, crashed or stalled: {died}")
-        listen = events.listen(alerting) if events else alerting
+        listen = Monitored(exported, events, alerts)
         try:
             if events:
                 events.write("started")
             yield listen
         except BaseException as error:
-            if events:
-                events.failed(error)
-            if alerts:
-                alerts.failed(error)
+            listen.failed(error)
             raise
         else:
             if events:

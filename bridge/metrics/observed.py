@@ -96,7 +96,8 @@ class Observed:
         with self.lock:
             self.batches += 1
             self.total = Counts(**self.total.sums(report))
-            self.last = report
+            if not report.failed_comparisons:  # what the comparison before has found still holds
+                self.last = report
             at_ms = report.committed_ms or now_ms()
             if report.records_in or report.records_out:
                 self.last_records_ms = at_ms

@@ -112,6 +112,11 @@ def _changes(of: Observed, _: int) -> list[Sample]:
     return [Sample(count, {"kind": kind}) for kind, count in by_kind.items()]
 
 
+def _verifications(of: Observed, _: int) -> list[Sample]:
+    failed = of.total.failed_comparisons
+    return [Sample(of.batches - failed, {"result": "compared"}), Sample(failed, {"result": "failed"})]
+
+
 def _ways(of: Observed, _: int) -> list[Sample]:
     return [Sample(n, {"reader": reader, "engine": engine}) for (reader, engine), n in of.ways.items()]
 
@@ -351,8 +356,9 @@ METRICS: tuple[Metric, ...] = (
         _C,
         "comparisons",
         ("verify",),
-        "Comparisons of topic and table",
-        lambda of, _: [Sample(of.batches)],
+        "Comparisons of topic and table, and whether they came to an end",
+        _verifications,
+        labels=("result",),
     ),
     Metric(
         "differing_keys",

@@ -89,6 +89,8 @@ class Counts:
     """Expectations of a suite that were not met (check)."""
     differing_keys: int = 0
     """Keys whose rows differ between topic and table (verify)."""
+    failed_comparisons: int = 0
+    """Comparisons that ended in an error, so that nothing is known of rows (verify)."""
 
     def sums(self, other: Counts) -> dict[str, Any]:
         """Returns each count of both together, by its name."""

@@ -52,9 +52,10 @@ def reconcile(
 ) -> None:
     """Verify once, or with `every_seconds` until `stop` is set, with this pause, and pass each result to `compared`.
 
-    Each comparison is a row of `ledger`, in a commit of its own; an event and, if rows differ, an alert, as the `run`
-    section says; and metrics at `metrics`. Under `every_seconds` an error of a comparison is a row, too, is passed to
-    `failed`, and does not end the run; nor does a ledger that cannot be written.
+    Each comparison is a row of `ledger`, in a commit of its own; an event and, if rows differ or it fails, an alert, as
+    the `run` section says; and metrics at `metrics`. Under `every_seconds` an error of a comparison is a row, too, is
+    passed to `failed`, and does not end the run; nor does a ledger that cannot be written, of which events and alerts
+    tell, too.
 
     Raises what `verify` raises; in the end DifferenceError if the last comparison found a difference, and its error if
     it failed.
@@ -68,12 +69,13 @@ def reconcile(
             outcome = _compare(spark, definition, direction, show_values)
             if outcome.proof is not None:
                 compared(outcome.proof)
-                listen(_report(outcome, outcome.proof, name, number))
+            listen(_report(outcome, name, number))
             error = _note(spark, definition, direction, outcome, ledger) or outcome.error
             if every_seconds is None or stop.is_set():
                 break
             if error is not None:
                 failed(error)
+                listen.failed(error)
             if stop.wait(every_seconds):
                 break
         if error is not None:
@@ -131,19 +133,21 @@ def difference(proof: Proof) -> str:
     )
 
 
-def _report(outcome: _Outcome, proof: Proof, name: RunName, number: int) -> BatchReport:
-    comparison = proof.comparison
-    differing = comparison.missing_in_table + comparison.missing_in_topic
-    return BatchReport(
+def _report(outcome: _Outcome, name: RunName, number: int) -> BatchReport:
+    report = BatchReport(
         pipeline=name.pipeline,
         verb=name.verb,
         batch=number,
         topic=name.topic,
-        version=proof.version,
-        differing_keys=differing + comparison.different + comparison.duplicate_keys,
         committed_ms=now_ms(),
         seconds=outcome.seconds,
     )
+    if outcome.proof is None:
+        return replace(report, failed_comparisons=1)
+    comparison = outcome.proof.comparison
+    differing = comparison.missing_in_table + comparison.missing_in_topic
+    differing += comparison.different + comparison.duplicate_keys
+    return replace(report, version=outcome.proof.version, differing_keys=differing)
 
 
 def _row(definition: Definition, direction: str | None, outcome: _Outcome) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -79,14 +80,23 @@ def test_a_standing_comparison(world: World, tmp_path: Path, monkeypatch: pytest
     assert (different.missing_in_table, different.table_rows, different.direction) == (1, 2, "ingest")
     assert json.loads(different.offsets) and different.version == equal.version + 1
     assert lost.error.startswith("TableError: ") and lost.version is None
-    assert [json.loads(body.partition("\n")[2])["cause"] for body in told] == ["different"]
+    assert [json.loads(body.partition("\n")[2])["cause"] for body in told] == ["different", "failed"]
     shown = (tmp_path / "verify.prom").read_text()
-    assert (
-        'bridge_differing_keys{pipeline="orders",topic="' in shown and "bridge_verifications_total{" in shown
-    )
+    samples = re.findall(r'^(bridge_\w+)\{.*?(?:result="(\w+)",)?topic=.* (\S+)$', shown, re.MULTILINE)
+    assert {("bridge_differing_keys", "", "1.0"), ("bridge_verifications_total", "compared", "3.0"),
+            ("bridge_verifications_total", "failed", "1.0")} <= set(samples)  # fmt: skip
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
-    assert [e["event"] for e in events] == ["started", "batch", "batch", "batch", "failed"]
-    assert [e.get("differing_keys") for e in events[1:4]] == [0, 1, 1]
+    assert [e["event"] for e in events] == [
+        "started", "batch", "batch", "batch", "failed", "batch", "failed"
+    ]  # fmt: skip
+    batches = [e for e in events if e["event"] == "batch"]
+    assert [(e["differing_keys"], e["failed_comparisons"]) for e in batches] == [
+        (0, 0),
+        (1, 0),
+        (0, 1),
+        (1, 0),
+    ]
+    assert [e["error"] for e in events if e["event"] == "failed"] == ["TableError", "DifferenceError"]
     sent = events_in(tmp_path / "lineage.jsonl")
     assert sent[-1]["eventType"] == "FAIL"
     assert sent[-1]["run"]["facets"]["errorMessage"]["message"] == "DifferenceError"
