@@ -39,6 +39,11 @@ class MergeResult:
     files: FileChanges | None = field(default=None, compare=False)
     """None where the engine does not know the actions of its commit."""
 
+    def unchanged(self, keys: int) -> int:
+        """How many changes of so many keys had no effect; 0, too, where another writer has left several rows of a key,
+        and more rows were changed than there are keys."""
+        return max(0, keys - self.inserted - self.updated - self.deleted)
+
 
 class MergeEngine(Protocol):
     """Merges changes into a table. One contract, and one suite of tests, for all engines."""

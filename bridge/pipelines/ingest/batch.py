@@ -225,7 +225,7 @@ def report(
         merged=merged,
         read=decoded.read,
         bad=stats.bad + stats.dropped,
-        unchanged=compacted.keys - merged.inserted - merged.updated - merged.deleted,
+        unchanged=merged.unchanged(compacted.keys),
         two_partitions=compacted.two_partitions,
         newest_event_ms=stats.newest_event_ms,
         needed_full_decode=decoded.needed_full_decode,

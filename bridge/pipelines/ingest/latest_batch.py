@@ -34,7 +34,7 @@ def apply_latest(
         merged=result,
         read=batch.read,
         bad=0,
-        unchanged=batch.changes.num_rows - result.inserted - result.updated - result.deleted,
+        unchanged=result.unchanged(batch.changes.num_rows),
         two_partitions=0,
         newest_event_ms=batch.newest_event_ms,
         needed_full_decode=False,

@@ -80,6 +80,20 @@ def test_a_batch_that_changes_nothing_writes_no_file_and_no_feed_row(make: Make)
     assert feed.load(str(world.folder / "table")).where(f"_commit_version = {again.version}").count() == 0
 
 
+@pytest.mark.parametrize("reader", ["consumer", "spark"])
+def test_no_count_is_below_0_where_a_key_has_several_rows(make: Make, reader: str) -> None:
+    """Another writer's: a change of one key then changes more rows than there are keys."""
+    world = make(partitions=1, sections=f"ingest: {{reader: {reader}}}\n")
+    world.send([upsert(1, "a")])
+    ingest(world.spark, world.definition())
+    for name in ("b", "c"):
+        world.spark.sql(f"INSERT INTO delta.`{world.folder}/table` VALUES (1, '{name}', 1)")
+    world.send([tombstone(1)])
+    summary = ingest(world.spark, world.definition())
+    assert (summary.deleted, summary.unchanged) == (3, 0)
+    assert world.rows() == []
+
+
 def test_the_checkpoint_may_be_lost_or_copied(make: Make) -> None:
     """Progress is the table's: with the checkpoint gone the next run neither repeats nor misses a record."""
     world = make()
