@@ -89,7 +89,7 @@ class Observed:
         """Batches by reader and engine."""
         self.reasons: Counter[tuple[str, str]] = Counter()
         """Batches by `reader` or `engine`, and the reason why it was Spark."""
-        self._recent: deque[tuple[int, Counts]] = deque()
+        self._recent: deque[tuple[int, BatchReport]] = deque()
 
     def add(self, report: BatchReport) -> None:
         """Takes the report of a batch."""
@@ -114,10 +114,19 @@ class Observed:
             self._forget(at_ms)
 
     def per_second(self, name: str, at_ms: int) -> float:
-        """Returns how much was counted a second under a name of `Counts` in the last minute, or since the start."""
+        """Returns how much was counted a second under a name of `Counts` in the last minute, or since the start.
+
+        A batch counts over all the time that it took; until another one as long may have ended, the minute is that
+        before its end.
+        """
+        if self._recent:
+            ended_ms, report = self._recent[-1]
+            at_ms = max(ended_ms, at_ms - round(1000 * report.seconds))
         self._forget(at_ms)
         span = min(RATE_SECONDS, max(1.0, (at_ms - self.since_ms) / 1000))
-        return float(sum(getattr(counts, name) for _, counts in self._recent)) / span
+        first_ms = at_ms - RATE_SECONDS * 1000
+        counted = sum(getattr(report, name) * _part(first_ms, at, report) for at, report in self._recent)
+        return float(counted) / span
 
     def _forget(self, at_ms: int) -> None:
         while self._recent and self._recent[0][0] <= at_ms - RATE_SECONDS * 1000:
@@ -131,3 +140,9 @@ class Observed:
             if name == "spark" and reason:
                 self.reasons[part, reason.removesuffix(")")] += 1
         self.ways[ways[0], ways[1]] += 1
+
+
+def _part(first_ms: int, ended_ms: int, report: BatchReport) -> float:
+    """Which part of the time that a batch took is after `first_ms`."""
+    took_ms = 1000 * report.seconds
+    return 1.0 if took_ms <= ended_ms - first_ms else (ended_ms - first_ms) / took_ms

@@ -56,7 +56,8 @@ class Line:
     state: str = "unknown"
     """`running`, `stopped`, `never ran` or `unknown`."""
     records_per_second: float | None = None
-    """By the metrics of the run, of the last minute; else by commits, of the last five minutes."""
+    """By the metrics of the run, of the last minute; else by commits, of the last five minutes, or for
+    how long they are known."""
     lag: int | None = None
     """Offsets of an ingest, versions of a publish."""
     lag_by_partition: Mapping[str, int] = field(default_factory=dict)
@@ -150,12 +151,13 @@ class Look:
         progress, version = found
         own = [commit for commit in log.commits if commit.pipeline == self._definition.name]
         newest = own[-1] if own else None
-        since = now_ms - 1000 * _RATE_SECONDS
+        since = max(now_ms - 1000 * _RATE_SECONDS, _known_since(log))
+        records = sum(c.records or 0 for c in own if c.at_ms > since)
         line = replace(
             line,
             version=version,
             engine=progress.engine or None,
-            records_per_second=sum(c.records or 0 for c in own if c.at_ms >= since) / _RATE_SECONDS,
+            records_per_second=_rate(records, since, now_ms),
         )
         if newest is not None:
             line = _committed(line, newest.at_ms, now_ms)
@@ -183,11 +185,14 @@ class Look:
         line = replace(line, version=progress.version)
         if log is None:
             return line
-        before = self._sent.version_at(now_ms - 1000 * _RATE_SECONDS) or 0
+        line = replace(line, lag=max(0, log.newest - progress.version))
+        first = log.commits[0].version if log.commits else 0
+        began = self._sent.version_at(now_ms - 1000 * _RATE_SECONDS, at_least=first - 1)
+        if began is None:
+            return line
+        before, since = began
         sent = sum(c.rows for c in log.commits if before < c.version <= progress.version)
-        return replace(
-            line, lag=max(0, log.newest - progress.version), records_per_second=sent / _RATE_SECONDS
-        )
+        return replace(line, records_per_second=_rate(sent, since, now_ms))
 
     def _with_events(self, line: Line, file: str) -> Line:
         own = (line.pipeline, str(line.verb))
@@ -210,6 +215,15 @@ class Look:
         except Exception as error:
             self._reasons.append(type(error).__name__)
         return None
+
+
+def _known_since(log: CommitLog) -> int:
+    """When the oldest commit was, if those before it are not read; else 0."""
+    return log.commits[0].at_ms if len(log.commits) == log.commits.maxlen else 0
+
+
+def _rate(count: int, since_ms: int, now_ms: int) -> float:
+    return count / max(1.0, (now_ms - since_ms) / 1000)
 
 
 def _committed(line: Line, at_ms: int, now_ms: int) -> Line:

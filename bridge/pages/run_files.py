@@ -13,7 +13,7 @@ from typing import Any
 from bridge.bridge_folders import lease_file, publish_log_batch, publish_log_folder
 from bridge.lake.reached_store import reached_store
 from bridge.lease_owner import LeaseOwner
-from bridge.publish_progress import PublishProgress, logged_progress, newest_progress
+from bridge.publish_progress import NOTHING, PublishProgress, logged_progress, newest_progress
 
 __all__ = ["LeaseState", "PublishLogReader", "last_event", "lease_state"]
 
@@ -69,12 +69,19 @@ class PublishLogReader:
         """When the newest file of `last` was written; None without one."""
         return None if not self._texts else int(1000 * self._texts[max(self._texts)][1])
 
-    def version_at(self, at_ms: int) -> int | None:
-        """The version that was published at that time, or the oldest that the files of `last` know."""
-        before = [name for name, (_, modified) in self._texts.items() if 1000 * modified < at_ms]
-        name = max(before, default=None) or min(self._texts, default=None)
-        progress = None if name is None else logged_progress(self._place, self._texts[name][0])
-        return None if progress is None else progress.version
+    def version_at(self, at_ms: int, *, at_least: int = NOTHING) -> tuple[int, int] | None:
+        """The version that was published at that time, and the time. Where the files of `last` do not reach that
+        far, or the version is below `at_least`, it is the first one that they know, and when it was."""
+        newest_first = sorted(self._texts.items(), reverse=True)
+        found = None
+        for _, (text, modified) in newest_first:
+            progress, written_ms = logged_progress(self._place, text), int(1000 * modified)
+            if progress is None or (found is not None and progress.version < at_least):
+                break
+            found = progress.version, max(at_ms, written_ms)
+            if written_ms < at_ms:
+                break
+        return found
 
     def _read(self, name: str) -> tuple[str, float] | None:
         """The text of a file and when it was written; None for one that its run has deleted meanwhile."""

@@ -23,6 +23,20 @@ def test_the_first_seconds_are_no_minute() -> None:
     assert observed.per_second("records_in", 6000) == 10.0
 
 
+def test_long_batches_are_spread_over_the_time_that_they_took() -> None:
+    """Until a batch as long as the last one may have ended; then the rate goes to 0 within a minute."""
+    observed = Observed("orders", "ingest")
+    observed.since_ms = 0
+    for number in (1, 2, 3):
+        at_ms = number * 600_000
+        observed.add(
+            BatchReport("orders", "ingest", number, committed_ms=at_ms, seconds=600, records_in=6_000_000)
+        )
+        assert {observed.per_second("records_in", at_ms + 1000 * s) for s in (0, 60, 599)} == {10_000}
+    assert observed.per_second("records_in", 2_430_000) == 5_000
+    assert observed.per_second("records_in", 2_460_000) == 0
+
+
 def test_a_bucket_holds_its_bound() -> None:
     histogram = Histogram((1.0, 2.0))
     assert histogram.buckets() == [("1.0", 0), ("2.0", 0), ("+Inf", 0)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
 from bridge.definition import Definition
@@ -30,6 +32,12 @@ def lines_of(watched: Watched) -> list[Line]:
 def ingest(definition: Definition) -> Line:
     (line,) = lines_of(Watched(definition, ("ingest",)))
     return line
+
+
+def rate(watched: Watched) -> float:
+    (line,) = lines_of(watched)
+    assert line.records_per_second is not None
+    return line.records_per_second
 
 
 def lease(definition: Definition, side: str = "ingest") -> None:
@@ -91,8 +99,28 @@ def test_a_publish(tmp_path: Path) -> None:
     (folder / f"{1:020}.json").write_text(
         json.dumps({"bridge": {**asdict(progress), "format": 1, "version": 4}})
     )
-    (line,) = lines_of(Watched(definition))
-    assert (line.lag, line.records_per_second) == (0, 60 / 300)
+    first = folder / f"{0:020}.json"
+    os.utime(first, (first.stat().st_atime, at / 1000 - 100))  # what came before it is not known any more
+    assert rate(Watched(definition)) == pytest.approx(60 / 100, rel=0.2)
+    os.utime(first, (first.stat().st_atime, at / 1000 - 4000))
+    assert rate(Watched(definition)) == 60 / 300
+
+
+def test_the_rate_is_that_of_the_time_which_the_commits_cover(tmp_path: Path) -> None:
+    """Of a log of many commits the newest 200 are read: they may be those of the last seconds."""
+    definition = pipeline(tmp_path)
+    log, at = Log.at(tmp_path / "table"), now_ms()
+    for number in range(250):
+        log.batch(1000 * (number + 1), counts=(1000, 0, 0), timestamp=at - (250 - number) * 500)
+    found = rate(Watched(definition, ("ingest",)))
+    assert found == pytest.approx(2000, rel=0.2)
+    folder = Path(definition.run.checkpoint) / "publish"
+    folder.mkdir(parents=True)
+    for number, (version, seconds) in enumerate(((20, 200), (149, 50), (249, 1))):
+        file = folder / f"{number:020}.json"
+        file.write_text(PublishProgress("orders", "the-table", version=version, batch=number).to_json())
+        os.utime(file, (at / 1000 - seconds, at / 1000 - seconds))
+    assert rate(Watched(definition, ("publish",))) == pytest.approx(100_000 / 50, rel=0.2)
 
 
 def test_a_table_of_a_catalog(tmp_path: Path) -> None:

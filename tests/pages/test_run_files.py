@@ -76,8 +76,12 @@ def test_a_publish_log_is_followed(tmp_path: Path) -> None:
     write(tmp_path, PROGRESS, 10_000)
     first = write(tmp_path, replace(PROGRESS, version=9, batch=4), 20_000)
     assert log.last() == replace(PROGRESS, version=9, batch=4)
-    assert (log.written_ms, log.version_at(15_000), log.version_at(25_000)) == (20_000, 7, 9)
-    assert log.version_at(5_000) == 7
+    assert (log.written_ms, log.version_at(15_000), log.version_at(25_000)) == (
+        20_000,
+        (7, 15_000),
+        (9, 25_000),
+    )
+    assert log.version_at(5_000) == (7, 10_000)
     first.unlink()
     half = write(tmp_path, replace(PROGRESS, version=12, batch=5), 30_000)
     whole = half.read_text()
