@@ -21,10 +21,21 @@ from rich.text import Text
 from bridge.metrics import BatchReport, RunName, Summary
 from bridge.metrics.events import event
 
-__all__ = ["LOG_FORMATS", "Screen", "batch_line", "duration", "explanation_rows", "log_as", "summary_rows"]
+__all__ = [
+    "LOG_FORMATS",
+    "Screen",
+    "batch_line",
+    "duration",
+    "explanation_rows",
+    "log_as",
+    "printable",
+    "summary_rows",
+]
 
 _PIPE_WIDTH = 160
 """The assumed width of a pipe, wide enough that results are not wrapped."""
+
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 LOG_FORMATS = ("text", "json")
 _LOGGED = ("bridge.metrics", "bridge.publish")
@@ -53,6 +64,21 @@ class _OnStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = f"warning: {record.getMessage()}"
         sys.stderr.write((_json_line("warning", text) if _Log.as_json else text) + "\n")
+
+
+def printable(text: str) -> str:
+    """Returns the text with a sign in place of each character that a terminal may obey, such as ESC, but for ends of
+    lines and tabs: names, values and errors are written by others."""
+    return text if text.isprintable() else "".join(c if _is_shown(c) else _UNPRINTABLE for c in text)
+
+
+def _is_shown(character: str) -> bool:
+    return character.isprintable() or character in "\n\t\u00a0\u3000"
+
+
+def _plain(text: str) -> str:
+    """Returns what rich prints as the text, without markup."""
+    return escape(printable(text))
 
 
 def duration(seconds: float) -> str:
@@ -117,14 +143,14 @@ class Screen:
         if _Log.as_json:
             self.lines(_json_line("warning" if text.startswith("warning: ") else "info", text))
         else:
-            self.out.print(escape(text))
+            self.out.print(_plain(text))
 
     def conclusion(self, text: str) -> None:
         """Prints a line of a result."""
         if _Log.as_json:
             self.lines(_json_line("info", text))
         else:
-            self.out.print(text, markup=False)
+            self.out.print(printable(text), markup=False)
 
     def lines(self, text: str) -> None:
         """Prints a result unchanged: without wrapping, colours or markup."""
@@ -148,7 +174,7 @@ class Screen:
             self.info(what)
             yield
             return
-        with self.out.status(escape(what)) as status:
+        with self.out.status(_plain(what)) as status:
             self._status = status
             try:
                 yield
@@ -161,12 +187,12 @@ class Screen:
             self.lines(_json_line("info", title, **rows))
             return
         table = Table(
-            title=escape(title), title_justify="left", title_style="bold", show_header=False, box=None
+            title=_plain(title), title_justify="left", title_style="bold", show_header=False, box=None
         )
         table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
         for name, value in rows.items():
-            table.add_row(escape(name), escape(value))
+            table.add_row(_plain(name), _plain(value))
         self.out.print(table)
 
     def grid(self, title: str, head: Sequence[str], rows: Iterable[tuple[tuple[str, str], str, str]]) -> None:
@@ -177,12 +203,12 @@ class Screen:
                 self.lines(_json_line("info", title, **dict(zip(head, (text, *cells), strict=True))))
             return
         table = Table(
-            title=escape(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+            title=_plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
         )
         for name in head:
             table.add_column(name, overflow="fold", no_wrap=name == head[0])
         for (text, style), *cells in rows:
-            table.add_row(Text(text, style), *(escape(cell) for cell in cells))
+            table.add_row(Text(printable(text), style), *(_plain(cell) for cell in cells))
         self.out.print(table)
 
     def result(self, title: str, value: Any, *, json: bool, rows: Mapping[str, str] | None = None) -> None:
@@ -207,10 +233,10 @@ class Screen:
             return
         if self.err.is_terminal:
             self.err.print(
-                Panel(escape(message), title=escape(title), title_align="left", border_style="red")
+                Panel(_plain(message), title=_plain(title), title_align="left", border_style="red")
             )
         else:
-            self.err.print(escape(f"{title}: {message}"))
+            self.err.print(_plain(f"{title}: {message}"))
 
 
 def _json_line(level: str, message: str, **more: str) -> str:
@@ -220,7 +246,7 @@ def _json_line(level: str, message: str, **more: str) -> str:
 
 def _status_text(report: BatchReport) -> str:
     behind = f"{report.pending_records:,} behind" if report.pending_records else "up to date"
-    return escape(f"{report.verb} {report.pipeline}: {behind}; Ctrl-C stops after the current batch")
+    return _plain(f"{report.verb} {report.pipeline}: {behind}; Ctrl-C stops after the current batch")
 
 
 def summary_rows(summary: Summary) -> dict[str, str]:

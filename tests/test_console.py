@@ -171,3 +171,19 @@ def test_what_is_logged_for_users_is_printed_once(format: str, capsys: pytest.Ca
     out, err = capsys.readouterr()
     told = err.strip() if format == "text" else json.loads(err)["message"]
     assert told == "warning: an alert is lost" and not out
+
+
+def test_nothing_that_others_wrote_reaches_the_terminal_as_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Names, warnings and errors may hold control characters; lines stay lines."""
+    clear, screen = "\x1b[2J\x9b31m", Screen()
+    screen.batch(replace(INGEST, pipeline=clear, warning=f"a\n{clear}"))
+    screen.info(clear)
+    screen.conclusion(clear)
+    screen.table(clear, {clear: clear})
+    screen.grid(clear, ("", "what", "found"), [((clear, "red"), clear, clear)])
+    screen.error(clear, clear)
+    shown = "".join(capsys.readouterr())
+    assert [line for line in shown.split("\n") if not line.isprintable()] == []
+    assert shown.count("�[2J�31m") == 13

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from textwrap import wrap
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from bridge.console import duration
+from bridge.console import duration, printable
 from bridge.pages.pipeline_line import Line
 
 __all__ = ["details", "frame", "overview"]
@@ -39,9 +41,10 @@ def frame(lines: Sequence[Line], at_ms: int, width: int, height: int, selected: 
 
 def overview(lines: Sequence[Line], width: int, selected: int | None = None) -> list[Text]:
     """The names of columns, then a line each, which fits into `width`; a reason or an error follows in a second one."""
+    lines = [_printable(line) for line in lines]
     columns = len(_HEAD) if width >= _WIDE else len(_HEAD) - 1
     rows = [_HEAD[:columns], *(_cells(line)[:columns] for line in lines)]
-    widths = [max(len(row[n]) for row in rows) for n in range(columns)]
+    widths = [max(cell_len(row[n]) for row in rows) for n in range(columns)]
     spare = width - 2 * (columns - 1) - sum(widths[1:7])
     widths[0] = max(8, min(widths[0], spare if columns == 7 else spare // 2))
     drawn = [_row(rows[0], widths, "dim")]
@@ -55,6 +58,7 @@ def overview(lines: Sequence[Line], width: int, selected: int | None = None) -> 
 
 def details(line: Line, width: int) -> list[Text]:
     """What a line has no room for, and its partitions that lag most as bars with their offsets."""
+    line = _printable(line)
     about = [
         Text(),
         Text(f"{line.pipeline} {line.verb or ''}".rstrip(), "bold").append(f"  {line.file}", "dim"),
@@ -64,8 +68,9 @@ def details(line: Line, width: int) -> list[Text]:
     if way := _way(line):
         about.append(Text(way))
     told = _told(line)
-    if len(told) > width - 2:  # which is cut above
-        about += [Text(part) for part in wrap(told, width)[:_TOLD]]
+    if cell_len(told) > width - 2:  # which is cut above
+        letters = width if cell_len(told) == len(told) else max(1, width // 2)
+        about += [Text(part) for part in wrap(told, letters)[:_TOLD]]
     return [*about, *_bars(line, width)]
 
 
@@ -74,12 +79,12 @@ def _bars(line: Line, width: int) -> list[Text]:
     if not behind:
         return []
     most = behind[0][0]
-    names = min(max(len(name) for _, name in behind[:_BARS]), max(10, width // 3))
+    names = min(max(cell_len(name) for _, name in behind[:_BARS]), max(10, width // 3))
     counts = len(f"{most:,}")
     room = max(5, width - names - counts - 4)
     drawn = []
     for lag, name in behind[:_BARS]:
-        start = f"  {_cut_left(name, names):<{names}} {lag:>{counts},} "
+        start = f"  {_padded(_cut_left(name, names), names)} {lag:>{counts},} "
         drawn.append(Text(start).append("█" * max(1, round(room * lag / most)), "cyan"))
     if len(behind) > _BARS:
         drawn.append(Text(f"  and {len(behind) - _BARS:,} more partitions that lag", "dim"))
@@ -115,19 +120,35 @@ def _cells(line: Line) -> tuple[str, ...]:
 def _row(cells: Sequence[str], widths: Sequence[int], style: str, state: str = "") -> Text:
     row = Text(style=style)
     for number, (cell, wide) in enumerate(zip(cells, widths, strict=True)):
-        text = f"{cell:>{wide}}" if number in _NUMBERS else f"{_cut(cell, wide):<{wide}}"
+        text = f"{cell:>{wide}}" if number in _NUMBERS else _padded(_cut(cell, wide), wide)
         row.append(text, state if number == 2 else "").append("  ")
     row.rstrip()
     return row
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
 
 
 def _cut_left(text: str, width: int) -> str:
     """Partitions differ at the end of their names."""
-    return text if len(text) <= width else f"…{text[1 - width :]}"
+    if cell_len(text) <= width:
+        return text
+    while cell_len(text) >= width:
+        text = text[1:]
+    return f"…{text}"
+
+
+def _padded(text: str, width: int) -> str:
+    """A letter may be two cells wide."""
+    return text + " " * (width - cell_len(text))
+
+
+def _printable(line: Line) -> Line:
+    """The line as a terminal may show it: most of its texts are written by others."""
+    texts = {name: printable(value) for name, value in vars(line).items() if isinstance(value, str)}
+    lags = {printable(name): lag for name, lag in line.lag_by_partition.items()}
+    return replace(line, **texts, lag_by_partition=lags)
 
 
 def _way(line: Line) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from bridge.console import printable
 from bridge.definition import Definition
 from bridge.peek.base import Reader, Undecodable, as_json
 from bridge.peek.documents import reader
@@ -78,7 +79,7 @@ class DecodedRecord:
         record = self.record
         head = f"{record.topic}-{record.partition} offset {record.offset}  {self.time}  {self.kind}".rstrip()
         headers = ", ".join(f"{name}={value}" for name, value in self.headers.items())
-        return "\n".join(
+        parts = "\n".join(
             [
                 head,
                 f"  key    {self.key.text}",
@@ -86,6 +87,7 @@ class DecodedRecord:
                 *([f"  headers  {headers}"] if headers else []),
             ]
         )
+        return printable(parts)
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `--json` prints."""

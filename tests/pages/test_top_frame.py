@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from bridge.pages.pipeline_line import Line
 from bridge.pages.top_frame import details, frame, overview
@@ -92,6 +93,31 @@ def test_many_partitions() -> None:
     assert [bar.split()[1] for bar in bars] == [f"{100 - n}" for n in range(8)]
     assert all(bar.split()[0].endswith(f"-own-{n}") for n, bar in enumerate(bars))
     assert max(map(len, found)) <= 60
+
+
+def test_nothing_that_others_wrote_reaches_the_terminal_as_a_command() -> None:
+    clear = "\x1b[2J\x9b31m\x07"
+    odd = replace(
+        ORDERS, file=clear, pipeline=f"a{clear}", engine=clear, reader=clear, error=clear, reason=clear,
+        lag_by_partition={f"t{clear}-0": 5},
+    )  # fmt: skip
+    for shown in (text([odd], 140), [line.plain for line in (*overview([odd], 90), *details(odd, 90))]):
+        assert [part for part in shown if not part.isprintable()] == []
+        assert any("a�[2J" in part for part in shown)
+
+
+def test_wide_letters_do_not_shift_columns() -> None:
+    wide = replace(ORDERS, pipeline="注文", lag_by_partition={"注文-0": 9, "orders-0": 8})
+    long = replace(ORDERS, pipeline="注文" * 40, error="注文 " * 60)
+    rows = [row.plain for row in overview([ORDERS, wide, long], 80)][1:4]
+    assert {cell_len(row[: row.index("running")]) for row in rows} == {
+        cell_len(rows[0][: rows[0].index("running")])
+    }
+    bars = [row.plain for row in details(wide, 80)][-2:]
+    assert len({cell_len(bar.split("█")[0]) for bar in bars}) == 1
+    found = text([long], 80)
+    assert max(map(cell_len, found)) <= 80
+    assert " ".join(found).count("注文 注文") > 20
 
 
 def test_no_pipelines() -> None:

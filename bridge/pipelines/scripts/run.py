@@ -16,6 +16,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from bridge import watchdog
+from bridge.console import printable
 from bridge.definition import Definition
 from bridge.delta.file_removal import remove_files_before
 from bridge.delta.rows_taken_back import RowsTakenBack
@@ -65,7 +66,8 @@ class ScriptSummary:
 
 
 def _print_line(line: str, to_error: bool) -> None:
-    print(line, file=sys.stderr if to_error else sys.stdout, flush=True)
+    stream = sys.stderr if to_error else sys.stdout
+    print(printable(line) if stream.isatty() else line, file=stream, flush=True)
 
 
 def run_script(
