@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["APPENDS", "DELETED", "INSERTED", "NO_ROWS", "OTHER_NO_ROWS", "UPDATED", "row_counts"]
+__all__ = ["APPENDED", "APPENDS", "DELETED", "INSERTED", "NO_ROWS", "OTHER_NO_ROWS", "UPDATED", "row_counts"]
 
 NO_ROWS = (
     "ADD COLUMNS",
@@ -20,11 +20,13 @@ NO_ROWS = (
 """Operations that change no rows, by Delta's names."""
 
 APPENDS = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "COPY INTO")
-"""Operations whose `numOutputRows` counts the rows that they added."""
+"""Operations of which a metric counts the rows that they added."""
+
+APPENDED = ("numOutputRows", "num_added_rows")
 
 INSERTED = ("numTargetRowsInserted", "num_target_rows_inserted")
-UPDATED = ("numTargetRowsUpdated", "num_target_rows_updated", "numUpdatedRows")
-DELETED = ("numTargetRowsDeleted", "num_target_rows_deleted", "numDeletedRows")
+UPDATED = ("numTargetRowsUpdated", "num_target_rows_updated", "numUpdatedRows", "num_updated_rows")
+DELETED = ("numTargetRowsDeleted", "num_target_rows_deleted", "numDeletedRows", "num_deleted_rows")
 """Metrics that count rows, by Spark's name and by delta-rs's; the first one that a commit has is used."""
 
 OTHER_NO_ROWS = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE PROTOCOL")
@@ -32,11 +34,15 @@ OTHER_NO_ROWS = ("CREATE TABLE", "ADD CONSTRAINT", "DROP CONSTRAINT", "UPGRADE P
 
 
 def row_counts(operation: str | None, metrics: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return how many rows a commit inserted, updated and deleted by its metrics; 0 where it has none."""
+    """Return how many rows a commit inserted, updated and deleted by its metrics; 0 where it has none, or one that is
+    no number."""
 
     def count(names: tuple[str, ...]) -> int:
-        return int(next((metrics[name] for name in names if name in metrics), 0))
+        try:
+            return int(next((metrics[name] for name in names if name in metrics), 0))
+        except (TypeError, ValueError, OverflowError):
+            return 0
 
     if operation in APPENDS:
-        return count(("numOutputRows",)), 0, 0
+        return count(APPENDED), 0, 0
     return count(INSERTED), count(UPDATED), count(DELETED)

@@ -22,6 +22,11 @@ from bridge.commit_operations import row_counts
         ("UPDATE", {"numUpdatedRows": "4"}, (0, 4, 0)),
         ("DELETE", {"numDeletedRows": "5"}, (0, 0, 5)),
         ("OPTIMIZE", {"numRemovedFiles": "5"}, (0, 0, 0)),
+        ("WRITE", {"num_added_rows": 3, "num_added_files": 1}, (3, 0, 0)),
+        ("UPDATE", {"num_updated_rows": 1, "num_copied_rows": 2}, (0, 1, 0)),
+        ("DELETE", {"num_deleted_rows": 1}, (0, 0, 1)),
+        ("WRITE", {"numOutputRows": "many"}, (0, 0, 0)),
+        ("MERGE", {"numTargetRowsInserted": None, "numTargetRowsUpdated": 2.0}, (0, 2, 0)),
         (None, {}, (0, 0, 0)),
     ],
 )

@@ -8,7 +8,15 @@ from datetime import datetime, timezone
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from bridge.commit_operations import APPENDS, DELETED, INSERTED, NO_ROWS, OTHER_NO_ROWS, UPDATED
+from bridge.commit_operations import (
+    APPENDED,
+    APPENDS,
+    DELETED,
+    INSERTED,
+    NO_ROWS,
+    OTHER_NO_ROWS,
+    UPDATED,
+)
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import Table
 
@@ -69,7 +77,7 @@ def count_changes(table: Table, after: int | None, last: int) -> ChangeCounts:
 
 
 def _inserted() -> Column:
-    appended = F.when(F.col("operation").isin(*APPENDS), _metric("numOutputRows"))
+    appended = F.when(F.col("operation").isin(*APPENDS), _metric(*APPENDED))
     return F.coalesce(_metric(*INSERTED), appended)
 
 
@@ -79,8 +87,8 @@ def _overwrites() -> Column:
 
 
 def _metric(*keys: str) -> Column:
-    """The first of these metrics that a commit has."""
-    return F.coalesce(*(_of("operationMetrics", key) for key in keys)).cast("bigint")
+    """The first of these metrics that a commit has; null where it is no number."""
+    return F.coalesce(*(_of("operationMetrics", key) for key in keys)).try_cast("bigint")
 
 
 def _of(map: str, key: str) -> Column:

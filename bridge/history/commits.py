@@ -21,6 +21,8 @@ from bridge.offsets import Offsets
 __all__ = ["Commit", "CommitLog"]
 
 _AT_A_TIME = 256
+_TOO_LATE_MS = 253_402_300_800_000
+"""The year 10000, which no date has; microseconds are later than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Commit:
 
     version: int
     at_ms: int
-    """Epoch milliseconds, by its writer; by the store where the writer does not say."""
+    """Epoch milliseconds, by its writer; by the store where the writer does not say, or not in milliseconds."""
     operation: str
     """Delta's name; "" where the writer does not say."""
     writer: str
@@ -121,12 +123,13 @@ class CommitLog:
     def _commit(self, version: int, actions: Sequence[Action]) -> Commit:
         about: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         operation = str(about.get("operation") or "")
-        inserted, updated, deleted = row_counts(operation, about.get("operationMetrics") or {})
+        metrics = about.get("operationMetrics")
+        inserted, updated, deleted = row_counts(operation, metrics if isinstance(metrics, Mapping) else {})
         sizes = [int(action["add"].get("size") or 0) for action in actions if "add" in action]
-        at_ms = about.get("timestamp") or about.get("inCommitTimestamp") or self._written_ms(version)
+        at_ms = _ms(about.get("timestamp")) or _ms(about.get("inCommitTimestamp"))
         plain = Commit(
             version,
-            int(at_ms),
+            at_ms or self._written_ms(version),
             operation,
             str(about.get("engineInfo") or ""),
             inserted,
@@ -155,13 +158,18 @@ class CommitLog:
             newest_ms=progress.newest_ms,
         )
 
-    def _written_ms(self, version: int) -> float:
+    def _written_ms(self, version: int) -> int:
         head = self._store.head(commit_path(version))
-        return 0 if head is None else head.modified * 1000
+        return 0 if head is None else int(head.modified * 1000)
 
     def _stamp_of(self, version: int) -> str | None:
         head = self._store.head(commit_path(version))
         return None if head is None else head.stamp
+
+
+def _ms(value: object) -> int | None:
+    """Epoch milliseconds as a writer gives them; None for microseconds, texts and whatever else is no such time."""
+    return value if type(value) is int and 0 < value < _TOO_LATE_MS else None
 
 
 def _records(before: IngestProgress | None, now: IngestProgress) -> int | None:

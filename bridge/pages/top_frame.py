@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from textwrap import wrap
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -146,9 +147,9 @@ def _padded(text: str, width: int) -> str:
 
 def _printable(line: Line) -> Line:
     """The line as a terminal may show it: most of its texts are written by others."""
-    texts = {name: printable(value) for name, value in vars(line).items() if isinstance(value, str)}
+    shown: dict[str, Any] = {n: printable(text) for n, text in vars(line).items() if isinstance(text, str)}
     lags = {printable(name): lag for name, lag in line.lag_by_partition.items()}
-    return replace(line, **texts, lag_by_partition=lags)
+    return replace(line, **shown, lag_by_partition=lags)
 
 
 def _way(line: Line) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from bridge.errors import TableError
 from bridge.history.commits import CommitLog
@@ -51,6 +54,29 @@ def test_records_are_counted_from_the_commit_before_of_the_same_pipeline(tmp_pat
     log.batch(9, pipeline="other", topic="others", batch=7)
     log.batch(20, pipeline="joined", topic="old", batch=4)
     assert [c.records for c in read(tmp_path).commits] == [15, 3, 24, 6, None]
+
+
+@pytest.mark.parametrize("timestamp", [START_MS * 1000, "2026-11-27 17:20:00", -5, True, [1], 1e400])
+def test_a_time_that_is_none_is_that_of_the_store(tmp_path: Path, timestamp: object) -> None:
+    log = Log.at(tmp_path)
+    log.commit("WRITE", timestamp=timestamp, operationMetrics={"numOutputRows": "unknown"})
+    os.utime(tmp_path / "_delta_log" / f"{0:020}.json", (START_MS / 1000, START_MS / 1000))
+    log.commit("WRITE", timestamp=timestamp, inCommitTimestamp=START_MS + 7, operationMetrics=["none"])
+    found = read(tmp_path).commits
+    assert [(commit.at_ms, commit.inserted) for commit in found] == [(START_MS, 0), (START_MS + 7, 0)]
+
+
+def test_rows_of_delta_rs_are_counted(tmp_path: Path) -> None:
+    rows, table = pa.table({"id": [1, 2, 3]}), str(tmp_path)
+    write_deltalake(table, rows)
+    DeltaTable(table).update(updates={"id": "9"}, predicate="id = 1")
+    DeltaTable(table).delete("id = 2")
+    merged = DeltaTable(table).merge(
+        pa.table({"id": [3, 7]}), "t.id = s.id", source_alias="s", target_alias="t"
+    )
+    merged.when_matched_update_all().when_not_matched_insert_all().execute()
+    found = [(c.inserted, c.updated, c.deleted) for c in read(tmp_path).commits]
+    assert found == [(3, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0)]
 
 
 def test_where_a_run_starts_is_no_record(tmp_path: Path) -> None:
