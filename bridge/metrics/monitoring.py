@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -103,16 +103,21 @@ def monitored(
     died: str | None = None,
     flow: Callable[[], Flow] = Flow,
     stop: threading.Event | None = None,
+    parts: Iterable[RunName] = (),
 ) -> Iterator[Monitored]:
     """Around a run: yields the listener to give it, which calls `listener` in the end. An error of the run is an event
     and an alert. `owner` is the process that runs it; `died` is the run before it, if that could not say itself that it
-    ended: an alert tells it; `flow` returns what it reads and writes, if lineage is asked for;
-    `stop` is set when the user ends it. Raises DefinitionError where a library is missing."""
+    ended: an alert tells it; `flow` returns what it reads and writes, if lineage is asked for; `stop` is set when the
+    user ends it; `parts` are the pipelines that it runs, whose counters are there from the beginning, too. Raises
+    DefinitionError where a library is missing."""
     with (
+        ExitStack() as counted,
         exporting(monitoring.metrics, listener, run, owner) as shown,
         tracing(monitoring.otlp, shown, run, owner) as traced,
         tracked(monitoring.lineage, traced, run, flow, stop) as exported,
     ):
+        for part in parts if monitoring.metrics is not None else ():
+            counted.enter_context(exporting(monitoring.metrics, listener, part))
         events = Events(monitoring.events, run) if monitoring.events else None
         alerts = Alerts(monitoring.alert, run) if monitoring.alert else None
         if alerts and died:

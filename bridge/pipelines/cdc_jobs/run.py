@@ -55,9 +55,15 @@ def run_job(
             died=lease.died,
             flow=partial(_flow, spark, job, is_streaming=every_seconds is not None),
             stop=stop,
+            parts=_run_names(job),
         ) as listen,
     ):
         return _Run(spark, job, lease, listen, stop or threading.Event()).run(every_seconds, rebuild)
+
+
+def _run_names(job: Job) -> list[RunName]:
+    publishes = [definition.run_name("publish") for definition in job.publishes]
+    return publishes if job.script is None else [*publishes, *ScriptState(job.script).run_names()]
 
 
 def _flow(spark: SparkSession, job: Job, *, is_streaming: bool) -> Flow:

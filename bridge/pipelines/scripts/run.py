@@ -108,6 +108,7 @@ def run_script(
             died=lease.died,
             flow=partial(script_flow, spark, state, is_streaming=every_seconds is not None),
             stop=stop,
+            parts=state.run_names(),
         ) as listen,
     ):
         state = with_kept_positions(spark, state)

@@ -22,6 +22,7 @@ from bridge.bridge_folders import QUARANTINE_SUFFIX, safe_name
 from bridge.config.script_state import for_commands, state_of
 from bridge.config.side_tables import side_table
 from bridge.definition import BadRecords, Definition, DeltaTarget, Publish, Run, Topic, TopicCreation
+from bridge.metrics import RunName
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
@@ -128,6 +129,15 @@ class ScriptState:
         # several rows for one key whose time is cut: --rebuild deletes them and adds one in the same commit.
         is_cut = plan.cuts_key and plan.plain is None
         return replace(found, publish=Publish(net_changes=True)) if plan.kept_columns or is_cut else found
+
+    def run_names(self) -> list[RunName]:
+        """What the ingests, INSERTs and publishes of the script are called where they are watched."""
+        ingests = (self.ingest(self.tables[source.name]) for source in self.script.sources)
+        return [
+            *(definition.run_name("ingest") for definition in ingests if definition is not None),
+            *(RunName(self.result_name(plan), "insert") for plan in self.script.inserts),
+            *(definition.run_name("publish") for definition in self.publishes.values()),
+        ]
 
     def checked(self, definition: Definition) -> Definition:
         """A pipeline of this script for commands: with the suite expectations/NAME.json beside the script, and with the

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -212,3 +214,20 @@ def test_a_row_whose_projection_fails_stops_the_job_or_is_left_out(
     assert ("UPDATE", [{"id": 2, "q": 10}]) in sent
     _, sent = run("skip", {"id": 1, "n": 1})
     assert sent == [("INSERT", [{"id": 1, "q": 10}])]
+
+
+def test_counters_are_there_before_the_first_batch(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    prefix, stopped = unique("shop"), threading.Event()
+    eu = lake / "shop" / "eu"
+    write_table(eu / "orders", {"id": pa.array([1], pa.int64()), "total": pa.array([5])})
+    write_table(eu / "people", {"id": pa.array([1], pa.int64()), "name": pa.array(["ann"])})
+    file = lake / "shop.yaml"
+    file.write_text(f"{JOB.replace('PREFIX', prefix)}  bridge.metrics: shop.prom\n")
+    stopped.set()
+    run_job(spark, load_job(file, environ={"KAFKA_SERVERS": broker.bootstrap}), stop=stopped)
+    shown = re.findall(
+        r'^bridge_batch_seconds_count\{.*verb="(\w+)"\} 0', (lake / "shop.prom").read_text(), re.M
+    )
+    assert sorted(shown) == ["insert", "publish", "publish"]
