@@ -26,6 +26,7 @@ __all__ = [
     "Parallel",
     "Quiet",
     "ScriptFile",
+    "kept_metrics",
     "seconds",
 ]
 
@@ -38,6 +39,17 @@ def _target(text: str | None) -> str | None:
             raise DefinitionError(f"--metrics {without_login(text)}: {error}") from None
         check_installed("--metrics")
     return text
+
+
+def kept_metrics(target: str | None, command: str, otherwise: str = "") -> str | None:
+    """Returns the target of `--metrics` of a command that ends when it has a result. Raises DefinitionError for an
+    address, at which nobody could ask for it; `otherwise` is another way out."""
+    if target is not None and not isinstance(parsed(target), str):
+        raise DefinitionError(
+            f"--metrics {target}: {command} ends as soon as it has a result, so that nobody could scrape it there; "
+            f"name a file (.prom) or the URL of a push gateway{otherwise}"
+        )
+    return target
 
 
 def _log_as(format: str) -> str:

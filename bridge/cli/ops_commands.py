@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, LogFormat, Master, Metrics, Quiet, seconds
+from bridge.cli.arguments import (
+    Conf,
+    FileOrScript,
+    Json,
+    LogFormat,
+    Master,
+    Metrics,
+    Quiet,
+    kept_metrics,
+    seconds,
+)
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import DeltaTarget
@@ -57,6 +67,8 @@ def verify(
     found one.
     """
     _check_choice("--direction", direction, "ingest", "publish")
+    if every is None:
+        kept_metrics(metrics, "`bridge verify` without --every", ", or verify with --every")
     screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
     from bridge.pipelines.compare.reconciliation import reconcile
 

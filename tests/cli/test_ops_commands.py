@@ -62,6 +62,11 @@ def test_status_verify_and_resync(
     ("arguments", "words"),
     [
         (["verify", "--log-format", "xml"], "--log-format xml: legal values are text, json"),
+        (["check", "--metrics", "9464"], "--metrics 9464: `bridge check` ends as soon as it has a result"),
+        (
+            ["verify", "--metrics", "9464"],
+            "name a file (.prom) or the URL of a push gateway, or verify with --every",
+        ),
         (["verify", "--direction", "both"], "--direction both: legal values are ingest, publish"),
         (["doctor", "--direction", "both"], "--direction both: legal values are ingest, publish"),
         (["resync", "--missing", "perhaps"], "--missing perhaps: legal values are delete, keep"),
