@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -96,6 +97,9 @@ def test_other_writers_at_the_same_time(make: Make) -> None:
     wins: list[str] = []
     unexpected: list[Exception] = []
 
+    def is_update(statement: str) -> bool:
+        return statement.startswith("UPDATE")
+
     def others() -> None:
         own = world.spark.newSession()
         while not over.is_set():
@@ -116,12 +120,17 @@ def test_other_writers_at_the_same_time(make: Make) -> None:
         for round in range(4):
             world.send([upsert(n % 7, f"r{round}-{n}") for n in range(20)])
             ingest(world.spark, world.definition(run={"max-offsets-per-batch": 5}))
+        deadline = time.monotonic() + 60
+        while (
+            not any(map(is_update, wins)) and time.monotonic() < deadline
+        ):  # on a busy machine it lost until now
+            time.sleep(0.1)
     finally:
         over.set()
         user.join()
     assert not unexpected
     rows = {row[0]: row for row in world.rows()}
     assert {n: rows[n][1] for n in range(7)} == {n % 7: f"r3-{n}" for n in range(13, 20)}
-    updates = sum(statement.startswith("UPDATE") for statement in wins)
+    updates = sum(map(is_update, wins))
     assert updates and rows[100] == (100, "mine", Decimal(updates)) and rows[101][2] == Decimal(updates)
     assert batches(world) == list(reversed(range(22)))
