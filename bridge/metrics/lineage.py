@@ -28,7 +28,7 @@ from bridge.secret import Secret
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
-__all__ = ["EVERY_SECONDS", "TIMEOUT_SECONDS", "check_lineage", "tracked"]
+__all__ = ["EVERY_SECONDS", "TIMEOUT_SECONDS", "check_installed", "check_lineage", "tracked"]
 
 EVERY_SECONDS = 30.0
 """The time between two events of a run that goes on."""
@@ -51,6 +51,12 @@ def check_lineage(text: str) -> str:
     return text
 
 
+def check_installed() -> None:
+    """Raise DefinitionError with the command that installs it where openlineage-python is missing."""
+    if find_spec("openlineage") is None or find_spec("openlineage.client") is None:
+        raise DefinitionError("run.lineage needs openlineage-python: pip install 'changelog-bridge[lineage]'")
+
+
 @contextmanager
 def tracked(
     target: str | Secret | None,
@@ -67,8 +73,7 @@ def tracked(
     if target is None:
         yield listener
         return
-    if find_spec("openlineage") is None or find_spec("openlineage.client") is None:
-        raise DefinitionError("run.lineage needs openlineage-python: pip install 'changelog-bridge[lineage]'")
+    check_installed()
     lineage = _Lineage(target, run, flow)
     try:
         yield lineage.listen(listener)

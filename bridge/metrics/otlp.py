@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import SpanContext
 
-__all__ = ["EVERY_SECONDS", "TIMEOUT_SECONDS", "check_url", "tracing"]
+__all__ = ["EVERY_SECONDS", "TIMEOUT_SECONDS", "check_installed", "check_url", "tracing"]
 
 EVERY_SECONDS = 10.0
 """How often the collector gets what is new."""
@@ -57,6 +57,16 @@ def check_url(text: str) -> str:
     return check_http_url(text, "URLs of a collector such as http://127.0.0.1:4318").rstrip("/")
 
 
+def check_installed() -> None:
+    """Raise DefinitionError with the command that installs it where the SDK is missing."""
+    try:
+        found = find_spec("opentelemetry.exporter.otlp.proto.http")
+    except ModuleNotFoundError:  # of a package above it
+        found = None
+    if found is None:
+        raise DefinitionError("run.otlp needs the SDK of OpenTelemetry: pip install 'changelog-bridge[otel]'")
+
+
 @contextmanager
 def tracing(
     target: str | None, listener: Listener, run: RunName | None = None, owner: str = ""
@@ -65,8 +75,8 @@ def tracing(
 
     Raises DefinitionError where the SDK is missing.
     """
-    if target is not None and find_spec("opentelemetry.exporter.otlp.proto.http") is None:
-        raise DefinitionError("run.otlp needs the SDK of OpenTelemetry: pip install 'changelog-bridge[otel]'")
+    if target is not None:
+        check_installed()
     with targets.exporting(target, _Collector, listener, run, owner) as listen:
         yield listen
 

@@ -189,8 +189,10 @@ def test_a_collector_without_traces_gets_metrics(
     assert capsys.readouterr().err == "", "the library prints nothing, as it would with the path of the URL"
 
 
-def test_without_the_sdk_it_is_refused_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otlp, "find_spec", lambda name: None if "opentelemetry" in name else find_spec(name))
+@pytest.mark.parametrize("parent", ["", ".of.a.missing.package"])
+def test_without_the_sdk_it_is_refused_with_the_command(parent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python raises where a package above it is missing, too."""
+    monkeypatch.setattr(otlp, "find_spec", lambda _: find_spec(f"nowhere{parent}"))
     with (
         pytest.raises(DefinitionError, match=r"run\.otlp needs .*: pip install 'changelog-bridge\[otel\]'"),
         tracing("http://127.0.0.1:4318", ignore),

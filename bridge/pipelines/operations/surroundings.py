@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -17,7 +16,7 @@ from bridge.bridge_folders import lease_file
 from bridge.config.paths import is_uri
 from bridge.config.registry_settings import registry_settings
 from bridge.definition import Definition, DeliveryGuarantee, FormatSpec
-from bridge.errors import DefinitionError, KafkaError
+from bridge.errors import KafkaError
 from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
 from bridge.kafka.broker_version import broker_version
@@ -25,7 +24,7 @@ from bridge.kafka.client import AdminSession
 from bridge.kafka.transactions import TIMEOUT_MS
 from bridge.lease_owner import LeaseOwner
 from bridge.log_store import LOG_STORES
-from bridge.metrics.prometheus import check_installed
+from bridge.metrics import lineage, otlp, prometheus
 from bridge.quality import suite
 from bridge.spark_versions import or_public
 from bridge.storage import TextFile
@@ -249,17 +248,14 @@ def monitoring(definition: Definition) -> Found:
     """The libraries that show what a run does. Raises DefinitionError where one is missing."""
     wanted = definition.run.monitoring
     if wanted.metrics is not None:
-        check_installed("run.metrics")
+        prometheus.check_installed("run.metrics")
         yield Outcome.FINE, "run.metrics: prometheus-client is there"
-    for option, target, module, extra in (
-        ("run.otlp", wanted.otlp, "opentelemetry", "otel"),
-        ("run.lineage", wanted.lineage, "openlineage", "lineage"),
-    ):
-        if target is None:
-            continue
-        if find_spec(module) is None:
-            raise DefinitionError(f"{option} needs {module}: pip install 'changelog-bridge[{extra}]'")
-        yield Outcome.FINE, f"{option}: {module} is there"
+    if wanted.otlp is not None:
+        otlp.check_installed()
+        yield Outcome.FINE, "run.otlp: the SDK of OpenTelemetry is there"
+    if wanted.lineage is not None:
+        lineage.check_installed()
+        yield Outcome.FINE, "run.lineage: openlineage-python is there"
 
 
 def quality(definition: Definition) -> Found:
