@@ -64,11 +64,14 @@ def test_kafka_forgets_a_publish_that_was_under_way(make: Make, arm: Arm) -> Non
 
 
 def die(world: World, arm: Arm, place: str) -> None:
-    """A run that ends in the middle of a range."""
+    """A run that ends in the middle of a range. Its other tasks have ended, too: they meet no later failpoint."""
     hit = arm(place, "kill")
     with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):
         publish(world.spark, world.definition())
     assert hit.exists()
+    context = world.spark.sparkContext._jsc.sc()
+    while any(executor.numRunningTasks() for executor in context.statusTracker().getExecutorInfos()):
+        time.sleep(0.05)
 
 
 def test_kafka_forgets_shards_of_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
