@@ -26,7 +26,7 @@ __all__ = [
     "Parallel",
     "Quiet",
     "ScriptFile",
-    "kept_metrics",
+    "refuse_address",
     "seconds",
 ]
 
@@ -41,15 +41,14 @@ def _target(text: str | None) -> str | None:
     return text
 
 
-def kept_metrics(target: str | None, command: str, otherwise: str = "") -> str | None:
-    """Returns the target of `--metrics` of a command that ends when it has a result. Raises DefinitionError for an
-    address, at which nobody could ask for it; `otherwise` is another way out."""
-    if target is not None and not isinstance(parsed(target), str):
+def refuse_address(metrics: str | None, command: str, otherwise: str = "") -> None:
+    """Raises DefinitionError where `--metrics` of a command that ends when it has a result is an address, at which
+    nobody could ask for it; `otherwise` is another way out."""
+    if metrics is not None and not isinstance(parsed(metrics), str):
         raise DefinitionError(
-            f"--metrics {target}: {command} ends as soon as it has a result, so that nobody could scrape it there; "
+            f"--metrics {metrics}: {command} ends as soon as it has a result, so that nobody could scrape it there; "
             f"name a file (.prom) or the URL of a push gateway{otherwise}"
         )
-    return target
 
 
 def _log_as(format: str) -> str:

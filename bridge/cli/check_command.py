@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, LogFormat, Master, Metrics, Quiet, kept_metrics
+from bridge.cli.arguments import Conf, FileOrScript, Json, LogFormat, Master, Metrics, Quiet, refuse_address
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import Definition, OnFailure
@@ -78,7 +78,7 @@ def check(
     """
     if fail_on not in (None, "error", "warn"):
         raise DefinitionError(f"--fail-on {fail_on}: legal values are error, warn")
-    kept_metrics(metrics, "`bridge check`")
+    refuse_address(metrics, "`bridge check`")
     screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
     if init:
         if since is not None or fail_on or junit or markdown or data_docs or scheduled:

@@ -17,7 +17,7 @@ from bridge.cli.arguments import (
     Master,
     Metrics,
     Quiet,
-    kept_metrics,
+    refuse_address,
     seconds,
 )
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
@@ -68,7 +68,7 @@ def verify(
     """
     _check_choice("--direction", direction, "ingest", "publish")
     if every is None:
-        kept_metrics(metrics, "`bridge verify` without --every", ", or verify with --every")
+        refuse_address(metrics, "`bridge verify` without --every", ", or verify with --every")
     screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
     from bridge.pipelines.compare.reconciliation import reconcile
 

@@ -64,22 +64,23 @@ def _of_job(job: Job, insert: str | None, table: str | None) -> Definition:
     names = [one.sink for one in job.tables]
     direct = [one.sink for one in job.tables if one.is_direct]
     topics = [one.source for one in job.tables] if job.source_type == "kafka" else []
+    script = None if job.script is None else replace(job.script, monitoring=job.monitoring)
     if table is not None:
-        if job.script is None or table not in topics:
+        if script is None or table not in topics:
             legal = ", ".join(dict.fromkeys(topics)) or "none"
             raise DefinitionError(f"--table {table}: the job reads no topic by that name; it reads {legal}")
-        return _of_script(replace(job.script, monitoring=job.monitoring), insert, source_name(table))
+        return _of_script(script, insert, source_name(table))
     if insert is None and len(names) == 1:
         insert = names[0]
     if insert is None:
         raise DefinitionError(f"{job.file}: name a table of the sink with --insert: {', '.join(names)}")
     if insert in direct:
         return job.checked(job.publishes[direct.index(insert)])
-    if job.script is None or insert not in names:
+    if script is None or insert not in names:
         raise DefinitionError(
             f"--insert {insert}: the job has no such table of the sink; it has {', '.join(names)}"
         )
-    return _of_script(replace(job.script, monitoring=job.monitoring), insert, None)
+    return _of_script(script, insert, None)
 
 
 def _ingest(state: ScriptState, name: str) -> Definition:
