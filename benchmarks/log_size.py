@@ -1,4 +1,4 @@
-"""How large a table's log is after many small batches of delta-rs, and how long it takes to open the table."""
+"""How large a table's log is after many small batches, and how long it takes to open the table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from deltalake import DeltaTable, write_deltalake
 from benchmarks.goals import Outcome, at_most
 from benchmarks.ground import Ground
 from bridge.definition import DeltaTarget
-from bridge.delta.log_cleanup import after_commit
+from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.table import create_table
+from bridge.lake.local_store import LocalStore
 
 __all__ = ["outcomes"]
 
@@ -40,14 +41,15 @@ def outcomes(ground: Ground) -> list[Outcome]:
     table = create_table(
         ground.spark, DeltaTarget(path=str(place), properties=properties), fields, pipeline="log-size"
     )
-    target = DeltaTable(str(place))
+    target, store = DeltaTable(str(place)), LocalStore(str(place))
     early = _BATCHES // 5
     first: list[_Log] = []
     last: list[_Log] = []
     for number in range(1, _BATCHES + 1):
         write_deltalake(target, pa.table({"id": pa.array([number], pa.int64())}), mode="overwrite")
         target.update_incremental()
-        after_commit(target, table, target.version())
+        properties = target.metadata().configuration
+        checkpoint_if_due(properties, table, target.version(), store, lambda: target)
         if number % 20 == 0 and number >= early and not early * 2 <= number < _BATCHES - early:
             (first if number < early * 2 else last).append(_measured(place))
     ground.say(f"log of {_BATCHES:,} batches: {len(first)} and {len(last)} measurements")

@@ -23,9 +23,11 @@ from pyspark.sql import functions as F
 from benchmarks.goals import Outcome, at_most
 from benchmarks.ground import Ground
 from bridge.definition import DeltaTarget
-from bridge.delta.delta_rs import open_with_delta_rs, touched_bytes
+from bridge.delta.driver_merge.matches import Keys, may_hold
 from bridge.delta.table import create_table, open_table
 from bridge.ingest_progress import IngestProgress
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import open_snapshot
 from bridge.offsets import Offsets
 
 __all__ = ["Costs", "compared", "log_costs", "outcomes", "progress_costs"]
@@ -78,15 +80,16 @@ def log_costs(ground: Ground, place: Path, files: int) -> Costs:
     fields = ground.spark.sql("SELECT CAST(NULL AS BIGINT) AS id, CAST(NULL AS STRING) AS name").schema.fields
     properties = {"delta.checkpointInterval": "1000"}
     target = DeltaTarget(path=str(place), properties=properties)
-    table = create_table(ground.spark, target, fields, pipeline="many")
+    create_table(ground.spark, target, fields, pipeline="many")
     _write_log(place, files)
     DeltaTable(str(place)).create_checkpoint()
     first = files // 2 * _ROWS_OF_A_FILE
     keys = pa.table({"id": pa.array(range(first, first + _KEYS), pa.int64())})
     before = _driver_mb(ground.spark)
 
-    def by_delta_rs() -> None:
-        assert touched_bytes(open_with_delta_rs(table), keys, ["id"]) == _BYTES_OF_A_FILE
+    def by_driver() -> None:
+        sought, snapshot = Keys(keys, ["id"]), open_snapshot(LocalStore(str(place)))
+        assert sum(may_hold(add, sought) for add in snapshot.files.values()) == 1
 
     def by_spark() -> None:
         rows = ground.spark.read.format("delta").load(str(place))
@@ -94,7 +97,7 @@ def log_costs(ground: Ground, place: Path, files: int) -> Costs:
 
     found = {
         "opening": _ms(lambda: open_table(ground.spark, target, fields)),
-        "files of a batch, delta-rs": _ms(by_delta_rs),
+        "files of a batch, driver": _ms(by_driver),
         "files of a batch, Spark": _ms(by_spark),
         "memory of the driver": (_driver_mb(ground.spark) - before, "MB"),
     }
@@ -145,7 +148,7 @@ def _ms(work: Callable[[], object]) -> tuple[float, str]:
 
 
 def _driver_mb(spark: SparkSession) -> float:
-    """Java's heap in use after a collection, and the resident memory of this process, in which delta-rs is."""
+    """Java's heap in use after a collection, and the resident memory of this process, in which the driver merges."""
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()

@@ -36,8 +36,7 @@ class Engine(str, Enum):
 
     AUTO = "auto"
     SPARK = "spark"
-    DELTA_RS = "delta-rs"
-    DELETION_VECTORS = "deletion-vectors"
+    DRIVER = "driver"
 
 
 class Reader(str, Enum):

@@ -180,12 +180,11 @@ class IngestSection(Section):
 class MergeSection(Section):
     """How an ingest merges batches into the table."""
 
-    engine: Literal["auto", "spark", "delta-rs", "deletion-vectors"] = Field(
+    engine: Annotated[Literal["auto", "spark", "driver"], BeforeValidator(validators.check_engine)] = Field(
         default="auto",
-        description="Merge engine. spark: MERGE on the executors; delta-rs: in the driver, copies the files that a "
-        "batch touches; deletion-vectors: in the driver, marks changed rows in vectors and adds their new ones; auto: "
-        "one in the driver if the batch is within max-batch and max-touched and the engine supports the table "
-        "(deletion-vectors if the batch is small for the table), else spark.",
+        description="Merge engine. spark: MERGE on the executors; driver: in the driver, marks changed rows in "
+        "deletion vectors and adds their new ones, or copies the files that a batch touches; auto: driver if the batch "
+        "is within max-batch and max-touched and the driver supports the table, else spark.",
     )
     max_batch: Annotated[str, AfterValidator(validators.check_size)] = Field(
         default="256 mb",

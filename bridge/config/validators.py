@@ -96,6 +96,16 @@ def check_size(text: str) -> str:
     return text
 
 
+def check_engine(text: object) -> object:
+    """Refuses the engines that `driver` has replaced."""
+    if text in ("delta-rs", "deletion-vectors"):
+        raise ValueError(
+            f"{text} is part of the engine driver now, which marks rows where the table has deletion vectors and "
+            "copies files elsewhere; legal values are auto, spark, driver"
+        )
+    return text
+
+
 def check_publish_start(text: str) -> str:
     """Accepts the start positions of a publish."""
     mode, _, value = text.partition(":")

@@ -6,21 +6,16 @@ it takes the next version.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import types as T
-
 from bridge.delta.commit_files import file_changes
-from bridge.delta.deletion_vectors.commit import append_info, write_commit
-from bridge.delta.deletion_vectors.data_files import arrow_schema
-from bridge.delta.deletion_vectors.statistics import columns_with_statistics
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
-from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
+from bridge.delta.delta_rs import open_with_delta_rs
+from bridge.delta.driver_tables import not_null_columns, refuse_unsupported_table
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.rows_taken_back import following
@@ -29,7 +24,10 @@ from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
 from bridge.ingest_progress import IngestProgress, app_id
+from bridge.lake.commit import append_info, write_commit
+from bridge.lake.data_files import arrow_schema
 from bridge.lake.snapshot import Action, Snapshot, open_snapshot
+from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import Store
 from bridge.lake.unsupported import UnsupportedByEngine
 
@@ -56,7 +54,7 @@ class FileAppends:
     ahead while another one commits.
 
     Raises UnsupportedByEngine for a table that is in another store (see `table_store`), has partitions, or has what the
-    engines in the driver do not handle as Spark does (see `delta_rs.refuse_unsupported_features`).
+    driver does not handle as Spark does (see `driver_tables`).
     """
 
     def __init__(self, table: Table) -> None:
@@ -64,14 +62,14 @@ class FileAppends:
         self._lock = threading.Lock()
         """Two threads that follow the log at once would count a version twice."""
         self._snapshot = open_snapshot(store_for_writing(table.spark, table.location), with_files=False)
-        _refuse_unsupported(self._newest())
+        self._refuse_unsupported(self._newest())
 
     def target(self) -> AppendTarget:
         """How files for the newest version are to be written. Raises UnsupportedByEngine where none can be appended."""
         with self._lock:
             snapshot = self._newest()
             store, description = snapshot.store, _description(snapshot)
-            _refuse_unsupported(snapshot)
+            self._refuse_unsupported(snapshot)
         metadata = description["metaData"]
         schema = arrow_schema(metadata)
         if not set(self._table.columns) <= set(schema.names):
@@ -129,19 +127,12 @@ class FileAppends:
             raise replaced_error(self._table)
         return self._snapshot
 
+    def _refuse_unsupported(self, snapshot: Snapshot) -> None:
+        refuse_unsupported_table(snapshot, ())
+        for name in not_null_columns(snapshot):
+            if name not in self._table.columns:
+                raise UnsupportedByEngine(f"column {name!r} is NOT NULL, and not a column of the pipeline")
+
 
 def _description(snapshot: Snapshot) -> Mapping[str, Any]:
     return {"metaData": snapshot.metadata, "protocol": snapshot.protocol}
-
-
-def _refuse_unsupported(snapshot: Snapshot) -> None:
-    metadata, protocol = snapshot.metadata, snapshot.protocol
-    refuse_partitions(metadata["partitionColumns"])
-    refuse_unsupported_features(
-        protocol.get("readerFeatures"),
-        protocol.get("writerFeatures"),
-        int(protocol["minWriterVersion"]),
-        metadata["configuration"],
-        T.StructType.fromJson(json.loads(metadata["schemaString"])).fields,
-        (),
-    )

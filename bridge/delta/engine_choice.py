@@ -14,8 +14,7 @@ from bridge.definition import Engine, MergeSettings
 from bridge.delta.changes_in_driver import Limits
 from bridge.delta.initial_load import NotEmpty, initial_load
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
-from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
-from bridge.delta.merge_delta_rs import DeltaRsEngine
+from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
@@ -37,7 +36,7 @@ class Merged:
     result: MergeResult
     engine: Engine
     reason: str
-    """Why this engine; empty for an engine in the driver that `auto` has chosen."""
+    """Why this engine; empty for the driver that `auto` has chosen."""
 
     def __str__(self) -> str:
         return _describe(self.engine, self.reason)
@@ -46,24 +45,17 @@ class Merged:
 class Engines:
     """The engines of one run, and the semantics that they execute.
 
-    `merge.engine: auto` chooses an engine in the driver for a table with only those features and types that the engine
-    handles as Spark does, and for a batch whose size and touched files are within `merge.max-batch` and
-    `merge.max-touched`: deletion vectors for a batch that is small for the files it touches, if the table has them and
-    is in local files; else delta-rs, for a table in local files or on S3. It chooses Spark for everything else. A batch
-    that Spark would merge into an empty table is written without a MERGE.
+    `merge.engine: auto` chooses the driver for a table with only those features and types that it handles as Spark
+    does, and for a batch whose size and touched files are within `merge.max-batch` and `merge.max-touched`. It chooses
+    Spark for everything else. A batch that Spark would merge into an empty table is written without a MERGE.
     """
 
     def __init__(self, settings: MergeSettings, semantics: MergeSemantics = upsert_by_key) -> None:
         self._settings, self._semantics = settings, semantics
         self._spark = SparkEngine()
-        limits = None
-        if settings.engine is Engine.AUTO:
-            limits = Limits(settings.max_batch_bytes, settings.max_touched_bytes)
-        self._in_driver: list[DeletionVectorsEngine | DeltaRsEngine] = []
-        if settings.engine in (Engine.AUTO, Engine.DELETION_VECTORS):
-            self._in_driver.append(DeletionVectorsEngine(limits))
-        if settings.engine in (Engine.AUTO, Engine.DELTA_RS):
-            self._in_driver.append(DeltaRsEngine(limits))
+        limits = Limits(settings.max_batch_bytes, settings.max_touched_bytes)
+        is_auto = settings.engine is Engine.AUTO
+        self._driver = None if settings.engine is Engine.SPARK else DriverEngine(limits if is_auto else None)
         self._has_rows = False
 
     def merge(
@@ -81,49 +73,44 @@ class Engines:
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
-        unsupported: UnsupportedByEngine | None = None
-        for engine in self._in_driver:
-            given = _with_engine(progress, engine.name, self._reason)
-            try:
-                if isinstance(changes, DataFrame):
-                    result = engine.merge(
-                        table, changes, key=key, progress=given, persisted=True, semantics=self._semantics
-                    )
-                else:
-                    result = engine.merge_arrow(
-                        table, changes, key=key, progress=given, semantics=self._semantics
-                    )
-            except UnsupportedByEngine as reason:
-                unsupported = reason
-                continue
-            return Merged(result, engine.name, self._reason)
-        return self._merge_with_spark(
-            table, changes, key, adds, progress, self._why_spark(table, unsupported)
-        )
+        if self._driver is None:
+            return self._merge_with_spark(table, changes, key, adds, progress, _CONFIGURED)
+        given = _with_engine(progress, Engine.DRIVER, self._reason)
+        try:
+            if isinstance(changes, DataFrame):
+                result = self._driver.merge(
+                    table, changes, key=key, progress=given, persisted=True, semantics=self._semantics
+                )
+            else:
+                result = self._driver.merge_arrow(
+                    table, changes, key=key, progress=given, semantics=self._semantics
+                )
+        except UnsupportedByEngine as reason:
+            return self._merge_with_spark(table, changes, key, adds, progress, self._why_spark(table, reason))
+        return Merged(result, Engine.DRIVER, self._reason)
 
     def describe_choice(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
         """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
-        unsupported: UnsupportedByEngine | None = None
-        for engine in self._in_driver:
-            try:
-                engine.refuse(table, changes, key=key)
-            except UnsupportedByEngine as reason:
-                unsupported = reason
-                continue
-            return _describe(engine.name, self._reason)
-        return _describe(Engine.SPARK, self._why_spark(table, unsupported))
+        if self._driver is None:
+            return _describe(Engine.SPARK, _CONFIGURED)
+        try:
+            self._driver.refuse(table, changes, key=key)
+        except UnsupportedByEngine as reason:
+            return _describe(Engine.SPARK, self._why_spark(table, reason))
+        return _describe(Engine.DRIVER, self._reason)
 
     @property
     def _reason(self) -> str:
-        """The reason to give for an engine that is not chosen for what the batch or the table is."""
+        """The reason to give for the driver."""
         return "" if self._settings.engine is Engine.AUTO else _CONFIGURED
 
-    def _why_spark(self, table: Table, unsupported: UnsupportedByEngine | None) -> str:
-        """Why Spark merges, where no engine in the driver does. Raises TableError if another one was named."""
-        if unsupported is None:
-            return _CONFIGURED
-        if self._settings.engine is not Engine.AUTO:
-            raise _unsupported(table, self._settings.engine, unsupported) from unsupported
+    def _why_spark(self, table: Table, unsupported: UnsupportedByEngine) -> str:
+        """Why Spark merges, where the driver does not. Raises TableError if the driver is configured."""
+        if self._settings.engine is Engine.DRIVER:
+            raise TableError(
+                f"table {table}: `merge.engine: driver` is not possible, as {unsupported}; leave the option out, and "
+                "Spark merges where the driver cannot"
+            ) from unsupported
         return str(unsupported)
 
     def _merge_with_spark(
@@ -161,13 +148,6 @@ class Engines:
 def _frame(table: Table, changes: pa.Table) -> DataFrame:
     schema = T.StructType([*table.fields, T.StructField(KIND, T.StringType())])
     return frame_of(table.spark, changes, schema)
-
-
-def _unsupported(table: Table, engine: Engine, reason: UnsupportedByEngine) -> TableError:
-    return TableError(
-        f"table {table}: `merge.engine: {engine.value}` is not possible, as {reason}; leave the option out, and Spark "
-        f"merges where {engine.value} cannot"
-    )
 
 
 def _with_engine(progress: IngestProgress, engine: Engine, reason: str) -> IngestProgress:

@@ -1,4 +1,4 @@
-"""Prevents delta-rs from writing wrong file statistics, and removes those that it wrote for older bridges.
+"""Removes wrong file statistics that delta-rs wrote for older bridges and for other users.
 
 delta-rs computes the minimum and maximum of a DECIMAL as a double. Beyond 15 digits that is another number, and every
 reader that filters by the right one, Spark and delta-rs alike, skips the file that has it.
@@ -7,46 +7,25 @@ reader that filters by the right one, Spark and delta-rs alike, skips the file t
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
-from bridge.delta.deletion_vectors.statistics import EXACT_DIGITS
 from bridge.delta.delta_errors import error_names, retry_conflicts
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.formats.sql import literal
+from bridge.lake.statistics import EXACT_DIGITS
 
-__all__ = ["repair_statistics", "statistics_settings", "without_bounds"]
+__all__ = ["repair_statistics", "without_bounds"]
 
-_BYTES = 32
-"""The length to which strings are cut; a maximum is rounded up. Spark cuts to 32 characters."""
 _NAMED_BY_DELTA_RS = "-c[0-9]{3,}[.][^/]*$"
 """The end of the names of its data files: `-c000.snappy.parquet`, where Spark writes `.c000.snappy.parquet`."""
 _BOUNDS = ("minValues", "maxValues")
 _PHYSICAL = "delta.columnMapping.physicalName"
-
-
-def statistics_settings(fields: Sequence[T.StructField]) -> Any:
-    """Return the WriterProperties for data files of delta-rs: Snappy, as Spark uses, and only correct statistics.
-
-    Strings are cut. Columns whose statistics would be wrong get none: a DECIMAL of more than 15 digits, and floating
-    point, as delta-rs ignores NaN and Spark orders NaN after every other value.
-    """
-    from deltalake import ColumnProperties, WriterProperties
-
-    none = ColumnProperties(statistics_enabled="NONE")
-    without = {
-        f.name: none
-        for f in fields
-        if _is_wide(f.dataType) or isinstance(f.dataType, T.FloatType | T.DoubleType)
-    }
-    return WriterProperties(
-        compression="SNAPPY", statistics_truncate_length=_BYTES, column_properties=without or None
-    )
 
 
 def repair_statistics(table: Table) -> str | None:

@@ -49,7 +49,7 @@ def initial_load(
     )
     is_empty = F.when(col(_ROWS) == 0, F.lit(True)).otherwise(F.raise_error(F.lit(_NOT_EMPTY)))
     insert = semantics(table.columns, progress.key or ()).insert
-    inserted = changes.alias(SOURCE).where(F.expr(insert.when)).select(*map(col, insert.columns))
+    inserted = changes.alias(SOURCE).where(F.expr(insert.when.sql)).select(*map(col, insert.columns))
     try:
         with table_errors(table):
             into_empty = inserted.crossJoin(F.broadcast(row_count)).where(is_empty).drop(_ROWS)

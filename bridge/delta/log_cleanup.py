@@ -1,7 +1,7 @@
-"""Writes checkpoints of a table's log and deletes expired log files after commits of delta-rs.
+"""Writes checkpoints of a table's log and deletes expired log files after commits of the bridge's own.
 
-Spark does both as part of its own commits. The post-commit hooks of delta-rs differ: their default interval of
-checkpoints is 100 commits, not 10, they ignore `delta.enableExpiredLogCleanup`, and they know no feed consumers.
+Spark does both as part of its own commits. delta-rs does the work here, when Spark would: its own hooks ignore
+`delta.enableExpiredLogCleanup`, and know no feed consumers.
 
 A checkpoint names the files that were removed in the last week, too, and to look for expired files takes a list of the
 log. So both come more rarely as a table grows old: what they cost a batch does not grow (docs/adr/050).
@@ -25,12 +25,9 @@ from bridge.log_layout import LOG_FOLDER, checksum_version, commit_path, version
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["NO_HOOKS", "after_commit", "checkpoint_if_due", "clean_log", "published_versions"]
+__all__ = ["checkpoint_if_due", "clean_log", "published_versions"]
 
 _log = logging.getLogger("bridge.delta")
-
-NO_HOOKS = {"create_checkpoint": False, "cleanup_expired_logs": False}
-"""Switches the post-commit hooks of delta-rs off."""
 
 _INTERVAL, _DEFAULT_INTERVAL = "delta.checkpointInterval", 10
 _CLEANUP_ENABLED = "delta.enableExpiredLogCleanup"
@@ -45,22 +42,6 @@ _cleaned: dict[str, float] = {}
 def published_versions(table: Table) -> list[int]:
     """The versions that the feed consumers of the table have reached."""
     return [consumer.version for consumer in FeedConsumers(table).all()]
-
-
-def after_commit(
-    target: DeltaTable,
-    table: Table,
-    version: int,
-    published: Callable[[Table], Iterable[int]] = published_versions,
-) -> None:
-    """Do as `checkpoint_if_due`, with a table that is open."""
-
-    def newest() -> DeltaTable:
-        target.update_incremental()
-        return target
-
-    properties, store = target.metadata().configuration, opened_store(target)
-    checkpoint_if_due(properties, table, version, store, newest, published)
 
 
 def checkpoint_if_due(

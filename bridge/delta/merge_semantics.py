@@ -7,8 +7,8 @@ Rows that are inserted once and never change again would be:
     def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
         return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
 
-Conditions are SQL over a change, alias `__s`, and the table's row, alias `__t`. They use what Spark SQL and DataFusion
-(delta-rs) evaluate alike: comparisons, IN, IS [NOT] NULL, IS [NOT] DISTINCT FROM, AND, OR, NOT.
+A condition is given in both forms that engines need: as SQL over a change, alias `__s`, and the table's row, alias
+`__t`, and as a mask over changes and rows in Arrow.
 
 Engines record the key in the commit (`IngestProgress.key`), and a publish concludes that the commit has at most one
 change for each key. A semantics that changes several rows of a key must not be recorded so (`IngestProgress.resync`).
@@ -18,11 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
 from bridge.rows import RowKind
 from bridge.schema import quote
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    Mask = npt.NDArray[np.bool_]
 
 __all__ = [
     "ADDS",
@@ -31,10 +39,14 @@ __all__ = [
     "RETRACTS",
     "SOURCE",
     "TARGET",
+    "Condition",
     "Delete",
     "Insert",
+    "IsTrue",
     "MergeSemantics",
     "MergeStatement",
+    "Not",
+    "Retracts",
     "Update",
     "merge_own_columns",
     "repair_by_key",
@@ -45,11 +57,7 @@ __all__ = [
 SOURCE, TARGET = "__s", "__t"
 """Aliases of a change and of a row of the table."""
 
-_RETRACTIONS = ", ".join(f"'{kind.value}'" for kind in RowKind if kind.retracts)
-RETRACTS = f"{SOURCE}.{KIND} IN ({_RETRACTIONS})"
-"""The change takes a row away: -U, -D."""
-ADDS = f"{SOURCE}.{KIND} NOT IN ({_RETRACTIONS})"
-"""The change has a row: +I, +U."""
+_RETRACTIONS = [kind.value for kind in RowKind if kind.retracts]
 
 INSERT_ALWAYS = "__anew"
 """Boolean column of the changes of `repair_by_key`."""
@@ -59,11 +67,88 @@ KEPT = "__kept"
 An update leaves them as they are when it is committed, which another writer may have changed since they were read."""
 
 
+class Condition(Protocol):
+    """A condition on a change and, where there is one, the row that it matches."""
+
+    @property
+    def sql(self) -> str:
+        """It as SQL, true or false, never NULL."""
+        ...
+
+    def mask(self, changes: pa.Table, rows: pa.Table | None) -> Mask:
+        """Whether it holds for each change, with the row of the same place in `rows`; None: changes without a row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Retracts:
+    """The change takes a row away: -U, -D. Or, with columns, has only NULL in these."""
+
+    or_null: tuple[str, ...] | None = None
+
+    @property
+    def sql(self) -> str:
+        kinds = f"{SOURCE}.{KIND} IN ({', '.join(map(repr, _RETRACTIONS))})"
+        if self.or_null is None:
+            return kinds
+        are_null = " AND ".join(f"{SOURCE}.{quote(name)} IS NULL" for name in self.or_null)
+        return f"({kinds} OR ({are_null}))"
+
+    def mask(self, changes: pa.Table, rows: pa.Table | None) -> Mask:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        retract = np.asarray(pc.is_in(changes[KIND], value_set=pa.array(_RETRACTIONS)))
+        if self.or_null is None:
+            return retract
+        are_null = np.ones(changes.num_rows, np.bool_)
+        for name in self.or_null:
+            are_null &= np.asarray(changes[name].is_null())
+        return retract | are_null
+
+
+@dataclass(frozen=True)
+class Not:
+    """The opposite."""
+
+    of: Condition
+
+    @property
+    def sql(self) -> str:
+        return f"NOT {self.of.sql}"
+
+    def mask(self, changes: pa.Table, rows: pa.Table | None) -> Mask:
+        return ~self.of.mask(changes, rows)
+
+
+@dataclass(frozen=True)
+class IsTrue:
+    """A boolean column of the change, which is never NULL, is true."""
+
+    column: str
+
+    @property
+    def sql(self) -> str:
+        return f"{SOURCE}.{quote(self.column)}"
+
+    def mask(self, changes: pa.Table, rows: pa.Table | None) -> Mask:
+        import numpy as np
+
+        return np.asarray(changes[self.column])
+
+
+RETRACTS: Condition = Retracts()
+"""The change takes a row away: -U, -D."""
+ADDS: Condition = Not(RETRACTS)
+"""The change has a row: +I, +U."""
+
+
 @dataclass(frozen=True)
 class Delete:
     """Deletes the matched row."""
 
-    when: str
+    when: Condition
     if_others_null: bool = False
     """Only where every column that the table has and the definition lacks is NULL. Each engine takes them from the
     version that it merges into, as other pipelines add columns at any time."""
@@ -77,7 +162,7 @@ class Update:
     if_differs: tuple[str, ...] | None = None
     """Only where one of these columns differs, null-safely; never where there are none. None: always. Each engine
     compares them by their types (Spark cannot compare maps in SQL)."""
-    when: str | None = None
+    when: Condition | None = None
     to_null: bool = False
     """Sets NULL instead of the values of the change: `if_differs` is then "only where one of these is not NULL"."""
 
@@ -87,7 +172,7 @@ class Insert:
     """Inserts a row with `columns` of the change; the table's other columns are NULL."""
 
     columns: tuple[str, ...]
-    when: str
+    when: Condition
 
 
 @dataclass(frozen=True)
@@ -102,7 +187,7 @@ class MergeStatement:
     key: tuple[str, ...]
     matched: tuple[Delete | Update, ...]
     insert: Insert
-    match_condition: str | None = None
+    match_condition: Condition | None = None
     change_columns: tuple[str, ...] = ()
     """Columns of the changes, beside those of the table and `__kind`, that conditions name."""
     all_effective: bool = False
@@ -139,7 +224,7 @@ def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
         upsert.key,
         upsert.matched,
         upsert.insert,
-        match_condition=f"NOT {SOURCE}.{INSERT_ALWAYS}",
+        match_condition=Not(IsTrue(INSERT_ALWAYS)),
         change_columns=(INSERT_ALWAYS,),
         all_effective=True,
     )
@@ -155,16 +240,15 @@ def merge_own_columns(columns: Sequence[str], key: Sequence[str]) -> MergeStatem
     at most one row for each key.
     """
     own = tuple(name for name in columns if name not in key)
-    is_null = " AND ".join(f"{SOURCE}.{quote(name)} IS NULL" for name in own)
-    empty = f"({RETRACTS} OR ({is_null}))"
+    empty = Retracts(or_null=own)
     return MergeStatement(
         tuple(key),
         matched=(
             Delete(when=empty, if_others_null=True),
             Update(own, if_differs=own, when=empty, to_null=True),
-            Update(own, if_differs=own, when=f"NOT {empty}"),
+            Update(own, if_differs=own, when=Not(empty)),
         ),
-        insert=Insert(tuple(columns), when=f"NOT {empty}"),
+        insert=Insert(tuple(columns), when=Not(empty)),
     )
 
 

@@ -144,7 +144,7 @@ def _execute(
     """
     on = same_key(statement.key, TARGET, SOURCE)
     if statement.match_condition is not None:
-        on = on & F.expr(statement.match_condition)
+        on = on & F.expr(statement.match_condition.sql)
     if predicate is not None:
         on = on & predicate
     builder = target.alias(TARGET).merge(changes.alias(SOURCE), on)
@@ -156,7 +156,7 @@ def _execute(
         else:
             builder = builder.whenMatchedUpdate(condition, _new_values(clause, keeps))
     insert = statement.insert
-    builder = builder.whenNotMatchedInsert(F.expr(insert.when), _values(insert.columns))
+    builder = builder.whenNotMatchedInsert(F.expr(insert.when.sql), _values(insert.columns))
     rows = builder.execute().collect()
     return rows[0] if rows else None
 
@@ -188,7 +188,7 @@ def _values(columns: Sequence[str]) -> dict[str, str | Column]:
 
 def _condition(clause: Delete | Update, table: Table, others: Sequence[str], keeps: bool) -> Column | None:
     """The condition of a clause of `matched`; None for a clause that always applies."""
-    conditions = [] if clause.when is None else [F.expr(clause.when)]
+    conditions = [] if clause.when is None else [F.expr(clause.when.sql)]
     if isinstance(clause, Delete):
         conditions += [col(name, TARGET).isNull() for name in others if clause.if_others_null]
     elif clause.if_differs is not None and clause.to_null:
@@ -217,8 +217,8 @@ def _effective(
         target = target.alias(TARGET).where(predicate)
     on = same_key(statement.key, TARGET, SOURCE)
     if statement.match_condition is not None:
-        on = on & F.expr(statement.match_condition)
-    applies = col(exists).isNull() & F.expr(statement.insert.when)
+        on = on & F.expr(statement.match_condition.sql)
+    applies = col(exists).isNull() & F.expr(statement.insert.when.sql)
     for clause in statement.matched:
         condition = _condition(clause, table, others, KEPT in changes.columns)
         matched = col(exists).isNotNull()

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget
-from bridge.delta.deletion_vectors.commit import write_commit
 from bridge.delta.log_description import log_store
+from bridge.lake.commit import write_commit
 from bridge.lake.unsupported import UnknownOutcome, UnsupportedByEngine
 from bridge.version import own_version
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyspark.sql import types as T
 
-from bridge.delta.deletion_vectors.data_files import DataFile, arrow_schema, open_added
 from bridge.delta.logged_files import NamedFiles
+from bridge.lake.data_files import DataFile, arrow_schema, open_added
 from bridge.lake.store import at_once
 from bridge.lake.unsupported import UnsupportedByEngine
 

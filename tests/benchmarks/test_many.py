@@ -24,7 +24,7 @@ def test_a_log_alone_is_planned_by_both_engines(spark: SparkSession, tmp_path: P
     units = {name: unit for name, (_, unit) in costs.of.items()}
     assert units == {
         "opening": "ms",
-        "files of a batch, delta-rs": "ms",
+        "files of a batch, driver": "ms",
         "files of a batch, Spark": "ms",
         "memory of the driver": "MB",
     }

@@ -1,4 +1,4 @@
-"""Helpers of the tests of bridge.delta: a small table, both merge engines, and commits made by hand."""
+"""Helpers of the tests of bridge.delta: a small table, the merge engines, and commits made by hand."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from pyspark.sql import types as T
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
 from bridge.delta.merge_contract import MergeEngine, MergeResult
-from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
-from bridge.delta.merge_delta_rs import DeltaRsEngine
+from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.merge_spark import JOIN_SETTINGS, SparkEngine
 from bridge.delta.table import Table, create_table
-from bridge.ingest_progress import IngestProgress
+from bridge.ingest_progress import IngestProgress, app_id
 from bridge.offsets import Offsets
 
 FIELDS = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
@@ -31,14 +30,15 @@ SMALL_TABLES = {
 """With these, Spark's MERGE treats small tables as it treats large ones."""
 ENGINES: Mapping[str, MergeEngine] = {
     "spark": SparkEngine(SMALL_TABLES),
-    "delta-rs": DeltaRsEngine(),
-    "deletion-vectors": DeletionVectorsEngine(),
+    "marks": DriverEngine(min_rows_a_change=0),
+    "copies": DriverEngine(min_rows_a_change=1 << 60),
 }
+"""`marks` copies files, too, where a table has no deletion vectors."""
 by_spark: Merge = ENGINES["spark"].merge
-by_delta_rs: Merge = ENGINES["delta-rs"].merge
-by_vectors: Merge = ENGINES["deletion-vectors"].merge
-on_any_table = pytest.mark.parametrize("merge", ["spark", "delta-rs"], indirect=True)
-"""For tests of tables without deletion vectors, and of other semantics than a fold, which one engine refuses."""
+by_marks: Merge = ENGINES["marks"].merge
+by_copies: Merge = ENGINES["copies"].merge
+on_any_table = pytest.mark.parametrize("merge", ["spark", "marks"], indirect=True)
+"""For tests of tables with and without deletion vectors."""
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
 
 
@@ -116,3 +116,23 @@ def vector_id(descriptor: Mapping[str, Any] | None) -> str:
     offset = descriptor.get("offset")
     at = "" if offset is None else f"@{offset}"
     return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{at}"
+
+
+def merged_by_delta_rs(table: Table, rows: Sequence[tuple[Any, ...]], progress: IngestProgress) -> None:
+    """What an older bridge did with new rows: a MERGE of delta-rs, with wrong statistics of wide decimals."""
+    from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
+
+    target = DeltaTable(str(table.target.path))
+    data = table.spark.createDataFrame(rows, T.StructType(list(table.fields))).toArrow()
+    signed = CommitProperties(
+        custom_metadata={"userMetadata": progress.to_json(table.id)},
+        app_transactions=[Transaction(app_id(progress.pipeline), progress.batch)],
+    )
+    target.merge(
+        data,
+        "s.v <> s.v",
+        source_alias="s",
+        target_alias="t",
+        commit_properties=signed,
+        writer_properties=WriterProperties(compression="SNAPPY"),
+    ).when_not_matched_insert_all().execute()

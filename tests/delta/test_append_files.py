@@ -18,12 +18,12 @@ from pyspark.sql import types as T
 from bridge.delta.append import append_batch
 from bridge.delta.append_files import AppendTarget, FileAppends
 from bridge.delta.change_counts import count_changes
-from bridge.delta.deletion_vectors.new_files import write_data_file
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
 from bridge.ingest_progress import IngestProgress
+from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Action, Snapshot
 from tests.delta.tables import FIELDS, actions, append, at, content, frame, log_file, made
 

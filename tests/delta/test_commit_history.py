@@ -24,7 +24,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Co
         rows=[(1, "a"), (2, "b"), (3, "c")],
         properties=NO_VECTORS,
     )
-    for batch, name in enumerate(("delta-rs", "spark")):
+    for batch, name in enumerate(("copies", "spark")):
         changes = [("+U", 1, "x"), ("-D", 2, None), ("+U", 4, name)] if batch == 0 else [("+U", 5, "y")]
         ENGINES[name].merge(table, frame(table, changes), key=["id"], progress=at(batch))
     spark.sql(f"UPDATE delta.`{table.target.path}` SET v = 'z' WHERE id >= 4")
@@ -41,7 +41,7 @@ def test_versions_that_others_wrote(history: CommitHistory) -> None:
 
 
 def test_rows_are_counted_whoever_changed_them(history: CommitHistory) -> None:
-    """By Delta's metrics and by delta-rs's."""
+    """By the metrics of Delta and of the driver."""
     assert [history.changed(version, version) for version in range(1, 8)] == [3, 3, 1, 2, 0, 0, 1]
     assert history.changed(1, 7) == 10
 
@@ -68,7 +68,7 @@ def test_a_batch_by_other_columns_is_another_writers(spark: SparkSession, lake: 
     say by which. The order of a key's columns changes nothing."""
     table = made(spark, lake / "t", properties=NO_VECTORS)
     append_batch(table, frame(table, [("+I", 1, "a")]), rows=1, progress=at(0))
-    keys = (("spark", ["id"]), ("delta-rs", ["id", "v"]), ("spark", ["v", "id"]))
+    keys = (("spark", ["id"]), ("copies", ["id", "v"]), ("spark", ["v", "id"]))
     for batch, (engine, key) in enumerate(keys, start=1):
         ENGINES[engine].merge(table, frame(table, [("+U", batch, "x")]), key=key, progress=at(batch))
     append(table, [(9, "z")], userMetadata=at(4).to_json(table.id))

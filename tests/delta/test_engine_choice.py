@@ -37,24 +37,25 @@ def recorded_engine(table: Table) -> str:
     return progress[0].engine
 
 
-def test_auto_chooses_delta_rs_and_records_it(spark: SparkSession, lake: Path) -> None:
+def test_auto_chooses_the_driver_and_records_it(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     done = Engines(MergeSettings()).merge(
         table, batch(table, ("+U", 1, "a")), key=["id"], adds=1, progress=at(0)
     )
-    assert done == Merged(MergeResult(1, inserted=1), Engine.DELTA_RS, "")
-    assert recorded_engine(table) == str(done) == "delta-rs"
+    assert done == Merged(MergeResult(1, inserted=1), Engine.DRIVER, "")
+    assert recorded_engine(table) == str(done) == "driver"
 
 
-def test_auto_marks_rows_where_the_batch_is_small_for_the_table(spark: SparkSession, lake: Path) -> None:
+def test_rows_are_marked_where_the_batch_is_small_for_the_files(spark: SparkSession, lake: Path) -> None:
     table, engines = made(spark, lake / "t", rows=[(i, "a") for i in range(31)]), Engines(MergeSettings())
     few, more = batch(table, ("+U", 1, "b"), ("-D", 2, None)), [("+U", i, "c") for i in range(3, 7)]
     done = engines.merge(table, few, key=["id"], adds=1, progress=at(0))
-    assert done == Merged(MergeResult(2, updated=1, deleted=1), Engine.DELETION_VECTORS, "")
-    assert recorded_engine(table) == str(done) == "deletion-vectors"
-    assert engines.describe_choice(table, few, key=["id"]) == "deletion-vectors"
+    assert done.result == MergeResult(2, updated=1, deleted=1)
+    assert any("deletionVector" in a["add"] for a in actions(table, 2) if "add" in a)
+    assert engines.describe_choice(table, few, key=["id"]) == "driver"
     done = engines.merge(table, batch(table, *more), key=["id"], adds=4, progress=at(1))
-    assert (done.result, str(done)) == (MergeResult(3, updated=4), "delta-rs")
+    assert (done.result, str(done)) == (MergeResult(3, updated=4), "driver")
+    assert not any("deletionVector" in a["add"] for a in actions(table, 3) if "add" in a)
     assert content(table) == {
         (1, "b"),
         (0, "a"),
@@ -102,16 +103,16 @@ def test_retractions_alone_need_no_table_with_rows(spark: SparkSession, lake: Pa
         assert done.result == MergeResult(number + 1)
 
 
-def test_tables_that_delta_rs_does_not_support(spark: SparkSession, lake: Path) -> None:
+def test_tables_that_the_driver_does_not_support(spark: SparkSession, lake: Path) -> None:
     fields = [*FIELDS, T.StructField("m", T.MapType(T.StringType(), T.LongType()))]
     table = made(spark, lake / "t", fields=fields)
     changes = batch(table, ("+U", 1, "a", {"x": 1}))
     message = (
-        f"table {table}: `merge.engine: delta-rs` is not possible, as column 'm' is MAP<STRING,BIGINT>; leave "
-        "the option out, and Spark merges where delta-rs cannot"
+        f"table {table}: `merge.engine: driver` is not possible, as column 'm' is MAP<STRING,BIGINT>; leave "
+        "the option out, and Spark merges where the driver cannot"
     )
     with pytest.raises(TableError, match=re.escape(message)):
-        Engines(MergeSettings(Engine.DELTA_RS)).merge(table, changes, key=["id"], adds=1, progress=at(0))
+        Engines(MergeSettings(Engine.DRIVER)).merge(table, changes, key=["id"], adds=1, progress=at(0))
     done = Engines(MergeSettings()).merge(table, changes, key=["id"], adds=1, progress=at(0))
     assert done.engine is Engine.SPARK
     assert done.reason.startswith("column 'm' is MAP<STRING,BIGINT>; ")
@@ -119,7 +120,7 @@ def test_tables_that_delta_rs_does_not_support(spark: SparkSession, lake: Path) 
 
 def test_a_configured_engine_is_used(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
-    for number, engine in enumerate((Engine.SPARK, Engine.DELTA_RS, Engine.DELETION_VECTORS)):
+    for number, engine in enumerate((Engine.SPARK, Engine.DRIVER)):
         wanted = MergeSettings(engine, max_batch_bytes=1, max_touched_bytes=1)
         done = Engines(wanted).merge(
             table, batch(table, ("+U", 1, engine.value)), key=["id"], adds=1, progress=at(number)

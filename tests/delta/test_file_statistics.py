@@ -17,12 +17,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from bridge.columns import KIND, col
-from bridge.delta import merge_delta_rs
-from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
-from bridge.delta.merge_semantics import upsert_by_key
+from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.table import Table
 from tests.delta.limits import KINDS
-from tests.delta.tables import at, by_delta_rs, by_spark, by_vectors, frame, log_file, made
+from tests.delta.tables import at, by_copies, by_marks, by_spark, frame, log_file, made
 
 FIELDS = [T.StructField("id", T.LongType()), *(T.StructField(n, k.type) for n, k in KINDS.items())]
 FIELDS.append(T.StructField("v", T.LongType()))
@@ -84,28 +82,23 @@ def missed(
 
 
 def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> None:
-    delta_rs_table, spark_table, vectors_table = (
-        made(spark, place / name, fields=FIELDS) for name in ("delta-rs", "spark", "vectors")
-    )
-    in_two_rows = DeletionVectorsEngine(choose_rewrites=lambda *_: [])
+    spark_table, driver_table = (made(spark, place / name, fields=FIELDS) for name in ("spark", "driver"))
+    in_two_rows = DriverEngine(choose_rewrites=lambda *_: [])
     for number in range(0, len(rows), 2):  # so that each value is the least or the greatest of its file
-        target = DeltaTable(str(delta_rs_table.target.path))
-        two, semantics = arrow(rows[number : number + 2], 0), upsert_by_key(delta_rs_table.columns, ["id"])
-        merge_delta_rs.commit_merge(target, two, delta_rs_table, semantics, at(number))
-        in_two_rows.merge_arrow(vectors_table, two, key=["id"], progress=at(number))
+        two = arrow(rows[number : number + 2], 0)
+        in_two_rows.merge_arrow(driver_table, two, key=["id"], progress=at(number))
     changes = rows_of(spark, rows, 0)
     plain = changes.drop(KIND).repartitionByRange(len(rows) // 2, "id")
     plain.write.format("delta").mode("append").save(spark_table.target.path)
-    for table in (delta_rs_table, spark_table, vectors_table):
+    for table in (spark_table, driver_table):
         assert table.delta().toDF().count() == len(rows)
         for seen in (seen_by_spark, seen_by_rust):
             assert not missed(seen, table, rows), f"{seen.__name__} in files of {table}"
         nan = table.delta().toDF().where("float = CAST('NaN' AS DOUBLE)").count()
         assert nan == sum(math.isnan(row["float"]) for row in rows)
     for table, engines in (
-        (delta_rs_table, (by_vectors, by_spark, by_delta_rs)),
-        (spark_table, (by_vectors, by_delta_rs, by_spark)),
-        (vectors_table, (by_delta_rs, by_vectors, by_spark)),
+        (spark_table, (by_marks, by_copies, by_spark)),
+        (driver_table, (by_copies, by_marks, by_spark)),
     ):
         for v, merge in enumerate(engines, 1):
             changes = rows_of(spark, rows, v)
@@ -140,6 +133,6 @@ def test_commits_do_not_grow_with_the_values(spark: SparkSession, lake: Path, ty
             c * 100_000 if isinstance(type, T.StringType) else c.encode() * 100_000 for c in (first, second)
         ]
         changes = frame(table, [("+U", key, str(batch) * 100_000) for key in keys])
-        by_delta_rs(table, changes, key=["k"], progress=at(batch))
+        by_copies(table, changes, key=["k"], progress=at(batch))
         assert log_file(table, batch + 1).stat().st_size < 5000
     assert table.delta().toDF().count() == 3

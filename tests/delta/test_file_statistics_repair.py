@@ -14,11 +14,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.columns import col
-from bridge.delta import file_statistics, merge_delta_rs
+from bridge.delta import file_statistics
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.table import Table
 from bridge.errors import TableError
-from tests.delta.tables import actions, at, by_delta_rs, by_spark, content, frame, log_file, made
+from tests.delta.tables import (
+    actions,
+    at,
+    by_copies,
+    by_spark,
+    content,
+    frame,
+    log_file,
+    made,
+    merged_by_delta_rs,
+)
 
 WRONG = 1234567890123456789
 """As a double it is 1234567890123456768."""
@@ -26,18 +36,11 @@ DECIMALS = [T.StructField("k", T.DecimalType(38, 0)), T.StructField("v", T.Strin
 
 
 @pytest.fixture
-def old(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
+def old(spark: SparkSession, lake: Path) -> Table:
     """A table as older bridges left it: two keys in files of delta-rs, a third one deleted by a deletion vector."""
-    import deltalake
-
-    monkeypatch.setattr(
-        merge_delta_rs, "statistics_settings", lambda fields: deltalake.WriterProperties(compression="SNAPPY")
-    )
     table = made(spark, lake / "old", fields=DECIMALS)
-    rows = [("+U", Decimal(WRONG + i), "a") for i in (0, 1, 2)]
-    by_delta_rs(table, frame(table, rows[:1]), key=["k"], progress=at(0))
-    by_delta_rs(table, frame(table, rows[1:]), key=["k"], progress=at(1))
-    monkeypatch.undo()
+    for batch, keys in enumerate(((0,), (1, 2))):
+        merged_by_delta_rs(table, [(Decimal(WRONG + i), "a") for i in keys], at(batch))
     table.delta().delete("cast(k as string) = '1234567890123456791'")
     return table
 
@@ -59,7 +62,7 @@ def test_wrong_statistics_are_removed_and_no_key_is_doubled(spark: SparkSession,
     assert not any(a["add"]["dataChange"] for a in adds)
     feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", version)
     assert feed.load(str(old.target.path)).isEmpty()
-    for batch, merge in ((2, by_spark), (3, by_delta_rs)):
+    for batch, merge in ((2, by_spark), (3, by_copies)):
         changes = frame(old, [("+U", one, str(batch)), ("+U", two, str(batch))])
         assert merge(old, changes, key=["k"], progress=at(batch)).updated == 2
     assert content(old) == {(one, "3"), (two, "3")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +17,10 @@ from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
 from bridge.delta.feed_consumers import FeedConsumers
-from bridge.delta.log_cleanup import after_commit, clean_log
+from bridge.delta.log_cleanup import checkpoint_if_due, clean_log
 from bridge.delta.table import Table
-from tests.delta.tables import at, by_delta_rs, by_spark, content, frame, made
+from bridge.delta.table_store import opened_store
+from tests.delta.tables import at, by_copies, by_spark, content, frame, made
 
 HOUR = {"delta.logRetentionDuration": "interval 1 hours"}
 # Since 4.1 Delta on Spark refuses to keep removed files longer than the log.
@@ -46,6 +48,19 @@ def commit(place: Path, version: int) -> None:
 
 def log(place: Path, version: int) -> Path:
     return place / "_delta_log" / f"{version:020}.json"
+
+
+def after_commit(
+    target: DeltaTable, table: Table, version: int, published: Callable[[Table], Iterable[int]]
+) -> None:
+    """As a batch of the driver."""
+    properties = target.metadata().configuration
+
+    def newest() -> DeltaTable:
+        target.update_incremental()
+        return target
+
+    checkpoint_if_due(properties, table, version, opened_store(target), newest, published)
 
 
 def age(place: Path, below: int) -> None:
@@ -218,14 +233,14 @@ def test_batches_make_checkpoints_and_clean_as_the_table_says(spark: SparkSessio
     FeedConsumers(merged).register("p", 1, "x")
     by_spark(merged, frame(merged, [("-D", 3, None)]), key=["id"], progress=at(0))
     age(place, 9)
-    by_delta_rs(merged, frame(merged, [("+U", 1, "b")]), key=["id"], progress=at(1))
-    by_delta_rs(merged, frame(merged, [("+U", 1, "b")]), key=["id"], progress=at(2))
+    by_copies(merged, frame(merged, [("+U", 1, "b")]), key=["id"], progress=at(1))
+    by_copies(merged, frame(merged, [("+U", 1, "b")]), key=["id"], progress=at(2))
     assert (place / f"_delta_log/{4:020}.checkpoint.parquet").exists(), "a batch that changes nothing counts"
     assert versions(place) == [0, 1, 2, 3, 4], "the publish needs what came after version 1"
     FeedConsumers(merged).register("p", 6, "x")
     age(place, 5)
     for batch in (3, 4):
-        by_delta_rs(merged, frame(merged, [("+U", 1, str(batch))]), key=["id"], progress=at(batch))
+        by_copies(merged, frame(merged, [("+U", 1, str(batch))]), key=["id"], progress=at(batch))
     assert versions(place)[0] == 4
     jvm = spark._jvm
     assert jvm is not None

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +22,7 @@ from bridge.delta.merge_semantics import (
     INSERT_ALWAYS,
     KEPT,
     RETRACTS,
+    Condition,
     Delete,
     Insert,
     MergeStatement,
@@ -32,14 +38,29 @@ def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
 
 
+@dataclass(frozen=True)
+class Newer:
+    """The condition holds, and the change has a greater version than the row."""
+
+    of: Condition
+
+    @property
+    def sql(self) -> str:
+        return f"{self.of.sql} AND __s.`version` > __t.`version`"
+
+    def mask(self, changes: pa.Table, rows: pa.Table | None) -> npt.NDArray[np.bool_]:
+        assert rows is not None
+        newer = np.asarray(pc.greater(changes["version"], rows["version"]))
+        return np.asarray(self.of.mask(changes, rows) & newer)
+
+
 def newest_by_version(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     """A sequence column: a change older than the row has no effect."""
-    newer = "__s.`version` > __t.`version`"
     return MergeStatement(
         tuple(key),
         matched=(
-            Delete(when=f"{RETRACTS} AND {newer}"),
-            Update(tuple(columns), if_differs=("v",), when=f"{ADDS} AND {newer}"),
+            Delete(when=Newer(RETRACTS)),
+            Update(tuple(columns), if_differs=("v",), when=Newer(ADDS)),
         ),
         insert=Insert(tuple(columns), when=ADDS),
     )
@@ -52,11 +73,12 @@ def test_the_statement_of_an_upsert() -> None:
     assert upsert_by_key(["id", "v"], ["id"]) == MergeStatement(
         key=("id",),
         matched=(
-            Delete(when="__s.__kind IN ('-U', '-D')"),
+            Delete(when=RETRACTS),
             Update(("id", "v"), if_differs=("v",)),
         ),
-        insert=Insert(("id", "v"), when="__s.__kind NOT IN ('-U', '-D')"),
+        insert=Insert(("id", "v"), when=ADDS),
     )
+    assert (RETRACTS.sql, ADDS.sql) == ("__s.__kind IN ('-U', '-D')", "NOT __s.__kind IN ('-U', '-D')")
 
 
 @vectors

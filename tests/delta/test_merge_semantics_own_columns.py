@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget, Engine, MergeSettings
-from bridge.delta import merge_delta_rs, merge_spark
+from bridge.delta import merge_driver, merge_spark
 from bridge.delta.column_owners import open_shared_table
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import read_progress
@@ -25,6 +25,8 @@ from bridge.delta.merge_semantics import (
     Delete,
     Insert,
     MergeStatement,
+    Not,
+    Retracts,
     Update,
     merge_own_columns,
     semantics_of,
@@ -32,6 +34,7 @@ from bridge.delta.merge_semantics import (
 )
 from bridge.delta.table import Table
 from bridge.ingest_progress import IngestProgress
+from bridge.lake.commit import write_commit
 from bridge.offsets import Offsets
 from tests.delta.tables import NO_VECTORS, content, frame
 
@@ -85,7 +88,7 @@ def steps(draw: st.DrawFn) -> list[Step]:
         row = st.tuples(*(VALUES[f.dataType.simpleString()] for f in OWN[name]))
         one = st.tuples(st.integers(0, 9), st.sampled_from([None, "a", "b"]), st.none() | row)
         changes = draw(st.lists(one, min_size=8, max_size=16, unique_by=lambda change: change[:2]))
-        made.append(Step(name, draw(st.sampled_from([Engine.SPARK, Engine.DELTA_RS])), tuple(changes)))
+        made.append(Step(name, draw(st.sampled_from([Engine.SPARK, Engine.DRIVER])), tuple(changes)))
     return made
 
 
@@ -201,21 +204,22 @@ NAMES, VISITS = "names", "visits"
 
 
 def test_the_statement() -> None:
-    empty = "(__s.__kind IN ('-U', '-D') OR (__s.`a` IS NULL AND __s.`b c` IS NULL))"
+    empty = Retracts(or_null=("a", "b c"))
+    assert empty.sql == "(__s.__kind IN ('-U', '-D') OR (__s.`a` IS NULL AND __s.`b c` IS NULL))"
     assert merge_own_columns(["id", "a", "b c"], ["id"]) == MergeStatement(
         key=("id",),
         matched=(
             Delete(when=empty, if_others_null=True),
             Update(("a", "b c"), if_differs=("a", "b c"), when=empty, to_null=True),
-            Update(("a", "b c"), if_differs=("a", "b c"), when=f"NOT {empty}"),
+            Update(("a", "b c"), if_differs=("a", "b c"), when=Not(empty)),
         ),
-        insert=Insert(("id", "a", "b c"), when=f"NOT {empty}"),
+        insert=Insert(("id", "a", "b c"), when=Not(empty)),
     )
     assert semantics_of(DeltaTarget("t", merge_columns=("a",))) is merge_own_columns
     assert semantics_of(DeltaTarget("t")) is upsert_by_key
 
 
-@pytest.mark.parametrize("engine", [Engine.SPARK, Engine.DELTA_RS])
+@pytest.mark.parametrize("engine", [Engine.SPARK, Engine.DRIVER])
 def test_a_row_stays_if_another_pipeline_adds_a_column_meanwhile(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
 ) -> None:
@@ -228,7 +232,7 @@ def test_a_row_stays_if_another_pipeline_adds_a_column_meanwhile(
         if waiting:
             waiting.pop()
             other = shared(spark.newSession(), lake / "t", VISITS)
-            merged(other, Step(VISITS, Engine.DELTA_RS, ((1, "a", (None, 0.5)),)), 0)
+            merged(other, Step(VISITS, Engine.DRIVER, ((1, "a", (None, 0.5)),)), 0)
 
     if engine is Engine.SPARK:
         real_others = merge_spark.other_columns
@@ -240,20 +244,20 @@ def test_a_row_stays_if_another_pipeline_adds_a_column_meanwhile(
 
         monkeypatch.setattr(merge_spark, "other_columns", others)
     else:
-        real_commit = merge_delta_rs.commit_merge
+        real_commit = write_commit
 
         def commit(*given: Any) -> Any:
             meanwhile()
             return real_commit(*given)
 
-        monkeypatch.setattr(merge_delta_rs, "commit_merge", commit)
+        monkeypatch.setattr(merge_driver, "write_commit", commit)
     merged(table, Step(NAMES, engine, ((1, "a", None), (1, "b", None))), 1)
     assert not waiting
     assert content(table) == {(1, "a", None, None, None, 0.5)}
 
 
 def test_nested_columns_are_emptied_by_spark(spark: SparkSession, lake: Path) -> None:
-    """delta-rs copies the columns of other pipelines, too, and leaves nested ones to Spark."""
+    """The driver copies the columns of other pipelines, too, and leaves nested ones to Spark."""
     fields = [
         T.StructField("id", T.LongType()),
         T.StructField("info", T.StructType([T.StructField("x", T.IntegerType())])),

@@ -14,9 +14,8 @@ from pyspark.sql import types as T
 
 from bridge.delta.ingest_progress import read_progress
 from bridge.errors import ConcurrentRunError
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.rows import Change, RowKind, compact, replay
-from tests.delta.tables import NO_VECTORS, Merge, at, by_vectors, frame, kinds, made
+from tests.delta.tables import NO_VECTORS, Merge, at, frame, kinds, made
 
 FIELDS = tuple(
     T.StructField(name, type)
@@ -57,11 +56,6 @@ def histories(dice: random.Random) -> list[list[Change]]:
 def test_the_table_is_the_fold(
     merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]
 ) -> None:
-    if merge == by_vectors and properties:
-        table = made(spark, lake / "t", fields=FIELDS, properties=properties)
-        with pytest.raises(UnsupportedByEngine, match=r"^the table has no deletion vectors$"):
-            merge(table, frame(table, []), key=["history", "k"], progress=at(0))
-        return
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     dice = random.Random(seed)

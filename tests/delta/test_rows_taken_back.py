@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from bridge.delta import append, append_files, merge_deletion_vectors, merge_delta_rs, merge_spark
+from bridge.delta import append, append_files, merge_driver, merge_spark
 from bridge.delta.append import append_batch
 from bridge.delta.append_files import FileAppends
 from bridge.delta.ingest_progress import read_progress
@@ -50,13 +50,13 @@ def test_nothing_is_merged_after_a_restore_that_the_run_does_not_know(
     assert following_batch(table, 20).after == 3
 
 
-@pytest.mark.parametrize("engine", ["spark", "delta-rs", "deletion-vectors"])
+@pytest.mark.parametrize("engine", ["spark", "marks"])
 def test_a_restore_while_a_batch_is_merged(
     engine: str, spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes after the engine has looked and before it commits. Then the commit fails, or does not count; all changes
     since the restored version are applied again."""
-    modules = {"spark": merge_spark, "delta-rs": merge_delta_rs, "deletion-vectors": merge_deletion_vectors}
+    modules = {"spark": merge_spark, "marks": merge_driver}
     merge, table, pending = ENGINES[engine].merge, made(spark, lake / "t"), [1]
     merge(table, frame(table, [("+U", 1, "a"), ("+U", 2, "b")]), key=["id"], progress=at(0))
     known = merge(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(1)).version

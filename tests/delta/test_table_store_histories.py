@@ -15,17 +15,17 @@ from bridge.delta import change_feed
 from bridge.delta.append_files import FileAppends
 from bridge.delta.appended_files import count_at, newest_files
 from bridge.delta.changed_files import changes_in_driver
-from bridge.delta.deletion_vectors.new_files import write_data_file
 from bridge.delta.log_description import describe, newest_version
-from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
+from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table, create_table
 from bridge.kafka.read_counts import ReadCounts
+from bridge.lake.new_files import write_data_file
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.unsupported import UnknownOutcome
 from bridge.pipelines.ingest.append_reader import AppendedBatch, apply_appended
 from tests.delta.drawn_commits import counted
-from tests.delta.tables import FIELDS, Merge, at, by_vectors, content, frame
+from tests.delta.tables import FIELDS, Merge, at, by_marks, content, frame
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore
 
@@ -42,7 +42,7 @@ def table(spark: SparkSession, unique: Callable[[str], str]) -> Table:
 @pytest.fixture
 def merge() -> Merge:
     """Of an engine that knows no log yet."""
-    return DeletionVectorsEngine().merge
+    return DriverEngine(min_rows_a_change=0).merge
 
 
 def test_a_history_of_batches_and_other_writers(spark: SparkSession, table: Table, merge: Merge) -> None:
@@ -164,7 +164,7 @@ def test_delta_creates_a_table_that_the_driver_may_not_write(
 
 def test_a_table_in_its_place_is_noticed(table: Table, merge: Merge) -> None:
     merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
-    assert by_vectors(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(1)).updated == 1
+    assert by_marks(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(1)).updated == 1
     assert merge(table, frame(table, [("+U", 1, "c")]), key=["id"], progress=at(2)).updated == 1
     other = replace(table, id="another")
     with pytest.raises(Exception, match="was replaced by another one during this run"):

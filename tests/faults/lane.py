@@ -13,7 +13,8 @@ from tests.faults.documents import KEY_TYPES
 
 __all__ = ["APPENDS", "CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
 
-_IN_DRIVER = ("delta-rs", "deletion-vectors")
+_COPIES, _MARKS = "driver (copies)", "driver (marks)"
+_IN_DRIVER = (_COPIES, _MARKS)
 ENGINES = (*_IN_DRIVER, "spark")
 DELIVERIES = ("at-least-once", "exactly-once by key", "exactly-once by file")
 FORMATS = ("json", "avro-confluent", "debezium-json")
@@ -224,7 +225,7 @@ class Lane:
         return options
 
     def _ingest(self) -> Iterator[str]:
-        yield f"merge: {{engine: {self.engine}}}"
+        yield f"merge: {{engine: {self.engine.partition(' ')[0]}}}"
         bad_records = ", bad-records: quarantine, quarantine: {path: quarantine}"
         yield f"ingest: {{reader: {self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
         yield from self._maintenance()
@@ -269,9 +270,9 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
         engine, delivery = ways.next()
         format = formats.next(lambda f, e=engine, d=delivery: _legal(e, d, f))  # type: ignore[misc]
         extras = [x for x in _EXTRAS if draw.random() < 0.4]
-        if engine == "delta-rs" and "deletion vectors" in extras:
+        if engine == _COPIES and "deletion vectors" in extras:
             extras.remove("deletion vectors")
-        if engine == "deletion-vectors" and "deletion vectors" not in extras:
+        if engine == _MARKS and "deletion vectors" not in extras:
             extras.append("deletion vectors")
         if engine in _IN_DRIVER and format in _READ_BY_CONSUMERS and "quarantine" in extras:
             extras.remove("quarantine")  # consumers read the others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -15,18 +16,15 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Producer
-from deltalake import CommitProperties
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.columns import col
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.table import Table
 from bridge.delta.txn_settings import txn_settings
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, ConcurrentRunError
-from bridge.ingest_progress import IngestProgress
 from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
@@ -49,7 +47,7 @@ def judged(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[st
 
 
 @onoff
-@pytest.mark.parametrize("engine", ["spark", pytest.param("delta-rs", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["spark", pytest.param("driver", marks=pytest.mark.slow)])
 def test_delta_s_txn_in_the_commit(
     judged: CheckedIngest, monkeypatch: Patch, guarded: bool, engine: str
 ) -> None:
@@ -65,10 +63,7 @@ def test_delta_s_txn_in_the_commit(
         monkeypatch.setattr("bridge.delta.merge_spark.txn_settings", unsigned)
         monkeypatch.setattr("bridge.delta.append.txn_settings", unsigned)
 
-        def unsigned_commit(table: Table, progress: IngestProgress) -> CommitProperties:
-            return CommitProperties(custom_metadata={"userMetadata": progress.to_json(table.id)})
-
-        monkeypatch.setattr("bridge.delta.merge_delta_rs.commit_properties", unsigned_commit)
+        monkeypatch.setattr("bridge.delta.merge_driver.app_id", lambda _: f"bridge/{uuid.uuid4()}")
     second: list[object] = []
 
     def meanwhile(name: str) -> None:
@@ -171,7 +166,6 @@ def test_null_safe_keys(
 
     if not guarded:
         monkeypatch.setattr("bridge.delta.merge_spark.same_key", plain)
-        monkeypatch.setattr("bridge.delta.merge_delta_rs.key_condition", lambda *_: "__t.id = __s.id")
         monkeypatch.setattr("pyarrow.compute.index_in", partial(pc.index_in, skip_nulls=True))
     fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
     table = made(spark, lake / "t", fields=fields)

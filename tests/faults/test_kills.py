@@ -22,8 +22,8 @@ LANES = tuple(
     Lane(f"kills{n}", engine, delivery, key, format, extras)
     for n, (engine, delivery, key, format, extras) in enumerate(
         (
-            ("delta-rs", "at-least-once", "STRING", "json", ("quarantine",)),
-            ("delta-rs", "exactly-once by key", "DECIMAL(38,0)", "debezium-json", ()),
+            ("driver (copies)", "at-least-once", "STRING", "json", ("quarantine",)),
+            ("driver (copies)", "exactly-once by key", "DECIMAL(38,0)", "debezium-json", ()),
             ("spark", "exactly-once by file", "BIGINT", "json", ("deletion vectors", APPENDS)),
         )
     )

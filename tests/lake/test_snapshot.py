@@ -13,7 +13,7 @@ from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.snapshot import Snapshot, live_rows, open_snapshot, stats_of
 from bridge.lake.unsupported import UnsupportedByEngine
-from tests.delta.tables import append, at, by_spark, by_vectors, frame, made, vector_id
+from tests.delta.tables import append, at, by_marks, by_spark, frame, made, vector_id
 
 
 def seen_by_spark(table: Table) -> tuple[set[str], int]:
@@ -127,9 +127,9 @@ def test_texts_with_python_s_ends_of_lines(spark: SparkSession, lake: Path) -> N
     table = made(spark, lake / "t")
     followed = open_snapshot(LocalStore(str(lake / "t")))
     texts = [f"a{end}b" for end in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"]
-    for engine in (by_vectors, by_spark):
+    for engine in (by_marks, by_spark):
         changes = frame(table, [("+U", n, text) for n, text in enumerate(texts)])
-        engine(table, changes, key=["id"], progress=at(0 if engine is by_vectors else 1))
+        engine(table, changes, key=["id"], progress=at(0 if engine is by_marks else 1))
         assert followed.follow() and seen(followed) == seen_by_spark(table)
     rows = [(n, text) for n, text in enumerate(texts)]
     assert sorted(map(tuple, table.delta().toDF().collect())) == rows

@@ -54,7 +54,7 @@ def cuts(chance: random.Random, records: list[Record]) -> list[list[Record]]:
 
 
 @pytest.mark.parametrize("round", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("engine", [Engine.DELTA_RS, Engine.SPARK])
+@pytest.mark.parametrize("engine", [Engine.DRIVER, Engine.SPARK])
 def test_batches_fold_to_the_oracles_table(
     round: int, engine: Engine, spark: SparkSession, lake: Path
 ) -> None:

@@ -14,18 +14,19 @@ from bridge import failpoints
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.definition import Definition, Reader, Topic
 from bridge.delta.append_files import AppendTarget, FileAppends
-from bridge.delta.deletion_vectors.new_files import delete_data_files
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.read_counts import ReadCounts
+from bridge.lake.new_files import delete_data_files
 from bridge.offsets import Offsets, TopicPartition
 from bridge.options import FORMATS
 from bridge.pipelines.ingest.append_task import AppendTask
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
+from bridge.pipelines.ingest.consumer_reader import not_null_columns
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 
 __all__ = ["AppendReader", "AppendedBatch", "apply_appended"]
@@ -51,6 +52,7 @@ class AppendReader:
         self, spark: SparkSession, definition: Definition, topic: Topic, appends: FileAppends
     ) -> None:
         self._topic, self._appends = topic, appends
+        self._not_null = not_null_columns(definition)
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
 
     def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> AppendedBatch | NotRead:
@@ -95,7 +97,7 @@ class AppendReader:
             key=None if key is None or key_decoder is None else with_writer_schemas(key_decoder, key),
             key_columns=() if key is None else key.columns,
             metadata={column.name: column.key for column in schema.metadata},
-            not_null=tuple(c.name for c in schema.physical if not c.type.nullable),
+            not_null=self._not_null,
             watermark=schema.watermark.column if schema.watermark else None,
             schema=target.schema,
             store=target.store,

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
-from bridge.delta.deletion_vectors.new_files import delete_data_files, write_data_file
 from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
+from bridge.lake.new_files import delete_data_files, write_data_file
 from bridge.lake.store import Store
 from bridge.offsets import TopicPartition
 

@@ -43,7 +43,7 @@ def test_keys_that_lie_together_touch_the_file_that_holds_them(world: World) -> 
     assert (found.files_in_range, found.files_touched, found.rows_touched) == (1, 1, 10)
     assert 0 < found.bytes_touched == found.bytes_in_range < found.bytes
     assert found.why == "the keys lie together: 1 of 5 files contain one, and statistics rule out the others"
-    assert found.engine == "delta-rs"
+    assert found.engine == "driver"
     assert world.history() == before
 
 
@@ -60,8 +60,8 @@ def test_the_engine_is_the_one_that_the_ingest_takes(world: World) -> None:
     assert [report.engine for report in done] == [found.engine]
     world.sections = "merge: {engine: spark}\n"
     assert explained(world, [2]).engine == "spark (set by merge.engine)"
-    world.sections = "merge: {engine: delta-rs}\n"
-    assert explain(world.spark, world.definition()).engine == "delta-rs (set by merge.engine)"
+    world.sections = "merge: {engine: driver}\n"
+    assert explain(world.spark, world.definition()).engine == "driver (set by merge.engine)"
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def alter(world: World, what: str) -> None:
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["while it runs", "between two runs"])
-@pytest.mark.parametrize("engine", ["spark", "delta-rs", "deletion-vectors", "auto"])
+@pytest.mark.parametrize("engine", ["spark", "driver"])
 def test_values_of_a_user_stay(
     make: Make, engine: str, running: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

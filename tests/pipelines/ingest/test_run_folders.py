@@ -27,7 +27,7 @@ from tests.pipelines.world import World, key, tombstone, upsert
 
 ONE = Decimal("1.00")
 FOLDERS = {
-    "a b?c#d+é&=;'%": "delta-rs",
+    "a b?c#d+é&=;'%": "driver",
     "%20 x:y%2F": "spark (the path has '%20' in a name, which delta-rs takes for another one",
 }
 """The names of folders, and which engine merges there."""

@@ -82,7 +82,7 @@ def rows(store: ObjectStore, bucket: str) -> list[tuple[int, str]]:
     return sorted((row["id"], row["name"]) for row in found.to_pylist())
 
 
-@pytest.mark.parametrize("engine", ["delta-rs", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["driver", pytest.param("spark", marks=pytest.mark.slow)])
 def test_topics_and_a_table_on_s3_are_equal(
     spark: SparkSession,
     broker: Broker,
@@ -125,7 +125,7 @@ def test_topics_and_a_table_on_s3_are_equal(
     commits = "".join(
         store.text(name) for name in own if "/orders/_delta_log/0" in name and name.endswith(".json")
     )
-    assert ('"engineInfo":"delta-rs' in commits) == (engine == "delta-rs")
+    assert ('"engineInfo":"changelog-bridge' in commits) == (engine == "driver")
     told = caplog.text + Path(os.environ["BRIDGE_LOG"]).read_text()
     told += "".join(store.text(name) for name in own if name.endswith(".json"))
     assert SECRET not in told and KEY not in told

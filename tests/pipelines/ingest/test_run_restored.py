@@ -71,10 +71,8 @@ def restored_run(world: World, after: int, take_back: Callable[[int], object]) -
     ("reader", "engine"),
     [
         ("spark", "spark"),
-        ("spark", "delta-rs"),
-        ("consumer", "delta-rs"),
-        ("spark", "deletion-vectors"),
-        ("consumer", "deletion-vectors"),
+        ("spark", "driver"),
+        ("consumer", "driver"),
     ],
 )
 def test_after_a_restore_between_two_batches_all_changes_are_applied_again(

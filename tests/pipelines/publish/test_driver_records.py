@@ -27,7 +27,7 @@ from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
 from bridge.publish_progress import PublishRange
-from tests.delta.tables import NO_VECTORS, Merge, append, at, by_delta_rs, by_vectors, frame, made
+from tests.delta.tables import NO_VECTORS, Merge, append, at, by_copies, by_marks, frame, made
 from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import Lane
 
@@ -104,7 +104,7 @@ def in_driver(range: PlannedRange, table: Table, definition: Definition) -> Coun
 
 
 @pytest.mark.parametrize(
-    ("merge", "properties"), [(by_vectors, {}), (by_delta_rs, NO_VECTORS)], ids=["vectors", "delta-rs"]
+    ("merge", "properties"), [(by_marks, {}), (by_copies, NO_VECTORS)], ids=["marks", "copies"]
 )
 def test_batches_of_an_ingest_have_the_records_that_spark_encodes(
     spark: SparkSession, lake: Path, merge: Merge, properties: dict[str, str]

@@ -20,7 +20,7 @@ from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.range_planner import RangePlanner
 from tests.delta.aged_log import age
-from tests.delta.tables import at, by_vectors, frame, made
+from tests.delta.tables import at, by_marks, frame, made
 from tests.pipelines.publish.test_driver_records import FIELDS, in_driver, pipeline, planned
 
 
@@ -32,7 +32,7 @@ def test_batches_in_one_range_are_sent_by_their_versions(spark: SparkSession, la
     definition = pipeline(lake, "k BIGINT, s STRING")
     for number in range(20):
         batch = [("-D" if number % 5 == 4 else "+U", 1, f"v{number}"), ("+U", 2, f"v{number}")]
-        last = by_vectors(table, frame(table, batch), key=["k"], progress=at(number)).version
+        last = by_marks(table, frame(table, batch), key=["k"], progress=at(number)).version
     (range_,) = RangePlanner(definition, table, None, FileShardLimits()).changes(last - 19, last)
     records = driver_records(range_, table, definition, definition.topic)
     assert records is not None and isinstance(records.rows, pa.Table) and records.encoder is not None
@@ -62,7 +62,7 @@ def test_a_range_reads_its_own_commits_and_files_only(
 
     for number in range(2):
         batch = [("+U", number, "x"), ("-D", number + 4, None)]
-        last = by_vectors(table, frame(table, batch), key=["k"], progress=at(number)).version
+        last = by_marks(table, frame(table, batch), key=["k"], progress=at(number)).version
         if number:  # the first range of a process opens the log
             monkeypatch.setattr(os, "listdir", noting("lists", os.listdir))
             monkeypatch.setattr(Snapshot, "read_commit", noting("commits", Snapshot.read_commit))

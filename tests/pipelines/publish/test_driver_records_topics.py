@@ -16,7 +16,7 @@ from bridge.embedded.broker import Broker
 from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.run import publish
-from tests.delta.tables import append, at, by_vectors, frame, made
+from tests.delta.tables import append, at, by_marks, frame, made
 from tests.pipelines.world import World
 from tests.reader import messages
 
@@ -70,7 +70,7 @@ def test_a_topic_has_the_same_records(
         rows = [(id, f"v{number}") for id in range(number * 10, number * 10 + 30)]
         if key:
             changes = [("-D" if id % 7 == 6 else "+U", id, v) for id, v in rows]
-            by_vectors(table, frame(table, changes), key=["id"], progress=at(number))
+            by_marks(table, frame(table, changes), key=["id"], progress=at(number))
         else:
             append(open_table(spark, table.target, fields), rows)
         found = {}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from bridge.delta.deletion_vectors.data_files import DataFile
+from bridge.lake.data_files import DataFile
 from bridge.lake.snapshot import Action, stats_of
 
 if TYPE_CHECKING:

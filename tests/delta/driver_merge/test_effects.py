@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.columns import KIND
-from bridge.delta.deletion_vectors.data_files import open_file
-from bridge.delta.deletion_vectors.effects import decide_effects
-from bridge.delta.deletion_vectors.matches import Keys, find_rows
-from bridge.delta.deletion_vectors.new_files import write_data_file
+from bridge.delta.driver_merge.effects import decide_effects
+from bridge.delta.driver_merge.matches import Keys, find_rows
+from bridge.delta.merge_semantics import upsert_by_key
+from bridge.lake.data_files import open_file
 from bridge.lake.local_store import LocalStore
+from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Snapshot
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("x", pa.float64()), ("other", pa.int32())])
@@ -50,8 +51,9 @@ def test_effects(
     shape = pa.schema([*(SCHEMA.field(n) for n in ("id", "v", "x")), pa.field(KIND, pa.string())])
     given_changes = pa.Table.from_pylist([dict(zip(shape.names, c, strict=True)) for c in changes], shape)
     files = [open_file(snapshot, name, SCHEMA) for name in snapshot.files]
+    statement = upsert_by_key(["id", "v", "x"], ["id"])
     matches = find_rows(files, Keys(given_changes, ["id"])) if changes else []
-    effects = decide_effects(given_changes, matches, ["id"], SCHEMA)
+    effects = decide_effects(given_changes, given_changes.slice(0, 0), matches, statement, SCHEMA)
 
     of = {change[0]: change for change in changes}
     deleted, before, after, marked = [], [], [], []
@@ -79,5 +81,10 @@ def test_effects(
     names = list(snapshot.files)
     found = [5 * names.index(name) + p for name, at in effects.marked.items() for p in at.tolist()]
     assert sorted(found) == marked and all(at.dtype == np.int64 for at in effects.marked.values())
+    by_file = [effects.after_of(name) for name in effects.marked]
+    assert sorted(r for table in by_file for r in rows_of(table)) == sorted(map(str, after))
+    for name, at in effects.marked.items():
+        held = [rows[5 * names.index(name) + p][0] for p in at.tolist()]
+        assert {row["id"] for row in effects.after_of(name).to_pylist()} <= set(held)
     assert effects.are_none == (not marked and not inserted)
     assert {t.schema for t in (effects.deleted, effects.before, effects.after, effects.inserted)} == {SCHEMA}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bridge.delta.deletion_vectors.vectors import read_vector
 from bridge.lake.snapshot import Action, Snapshot
 from bridge.lake.store import Source
 from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.lake.vectors import read_vector
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from bridge.delta.deletion_vectors.data_files import open_file
-from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
-from bridge.delta.deletion_vectors.new_files import write_data_file
-from bridge.delta.deletion_vectors.vectors import write_vectors
+from bridge.delta.driver_merge.matches import Keys, find_rows, may_hold
+from bridge.lake.data_files import open_file
 from bridge.lake.local_store import LocalStore
+from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Snapshot
+from bridge.lake.vectors import write_vectors
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32()), ("v", pa.int32())])
 KEYS = st.tuples(
@@ -114,8 +114,8 @@ def test_files_and_row_groups_without_a_key_are_not_read(tmp_path: Any) -> None:
 STRESS = """
 import sys, time
 import pyarrow as pa
-from bridge.delta.deletion_vectors import matches
-from bridge.delta.deletion_vectors.data_files import open_file
+from bridge.delta.driver_merge import matches
+from bridge.lake.data_files import open_file
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
 import numpy as np

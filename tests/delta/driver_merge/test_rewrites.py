@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
+from bridge.delta.driver_merge.rewrites import files_to_rewrite
 
 
 def file(rows: int, marked: int = 0, size: int = 1000) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the engine `deletion-vectors` writes, what others read of it, and what other writers do to it.
+"""What the engine `driver` writes, what others read of it, and what other writers do to it.
 
 The contract that all engines share is tested in test_merge_spark and test_merge_spark_histories.
 """
@@ -15,15 +15,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.delta.changes_in_driver import Limits
-from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
+from bridge.delta.driver_merge.rewrites import files_to_rewrite
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
-from bridge.delta.merge_deletion_vectors import DeletionVectorsEngine
-from bridge.delta.merge_semantics import KEPT, repair_by_key
+from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
 from tests.delta.tables import (
@@ -31,8 +29,8 @@ from tests.delta.tables import (
     actions,
     append,
     at,
+    by_marks,
     by_spark,
-    by_vectors,
     content,
     frame,
     kinds,
@@ -59,7 +57,7 @@ def test_rows_are_marked_and_added(spark: SparkSession, lake: Path) -> None:
     tables = [made(spark, lake / name, rows=rows) for name in ("vectors", "spark")]
     done = [
         merge(table, frame(table, changes), key=["id"], progress=at(0))
-        for merge, table in zip((by_vectors, by_spark), tables, strict=True)
+        for merge, table in zip((by_marks, by_spark), tables, strict=True)
     ]
     assert done == [MergeResult(2, 1, 1, 1)] * 2
     one, other = tables
@@ -77,7 +75,7 @@ def test_rows_are_marked_and_added(spark: SparkSession, lake: Path) -> None:
 
 def test_inserts_alone_need_no_file_of_the_feed(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    by_vectors(table, frame(table, [("+I", 1, "a"), ("+U", 2, "b")]), key=["id"], progress=at(0))
+    by_marks(table, frame(table, [("+I", 1, "a"), ("+U", 2, "b")]), key=["id"], progress=at(0))
     assert kinds(table, 1) == {"commitInfo", "txn", "add"}
     assert feed(table, 1, 1) == {(1, "a", "insert", 1), (2, "b", "insert", 1)}
 
@@ -88,7 +86,7 @@ def test_many_small_batches(spark: SparkSession, lake: Path) -> None:
         spark, lake / "t", rows=[(i, "0") for i in range(300)], properties={"delta.checkpointInterval": "7"}
     )
     dice, expected = random.Random(3), {i: "0" for i in range(300)}
-    engine = DeletionVectorsEngine()
+    engine = DriverEngine(min_rows_a_change=0)
     for number in range(60):
         keys = dice.sample(range(400), 9)
         changes = [("-D", k, None) if dice.random() < 0.3 else ("+U", k, str(number)) for k in keys]
@@ -126,7 +124,7 @@ def test_many_small_batches(spark: SparkSession, lake: Path) -> None:
     assert rows == expected
     # An engine that reads the log anew, from a checkpoint, goes on with the same rows.
     last = frame(table, [("-D", key, None) for key in expected])
-    assert by_vectors(table, last, key=["id"], progress=at(60)).deleted == len(expected)
+    assert by_marks(table, last, key=["id"], progress=at(60)).deleted == len(expected)
     assert content(table) == set() == seen_by_rust(table)
 
 
@@ -135,7 +133,7 @@ def test_columns_that_the_definition_lacks_keep_their_values(spark: SparkSession
     spark.sql(f"ALTER TABLE delta.`{lake}/t` ADD COLUMN w STRING")
     table.delta().update("id = 1", {"w": "'user'"})
     changes = frame(table, [("+U", 1, "b"), ("+U", 2, "b"), ("+U", 9, "b")])
-    by_vectors(table, changes, key=["id"], progress=at(0))
+    by_marks(table, changes, key=["id"], progress=at(0))
     assert content(table) == {(1, "b", "user"), (2, "b", None), (3, "a", None), (9, "b", None)}
 
 
@@ -143,21 +141,21 @@ def test_several_rows_of_a_key(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "a"), (3, "a")])
     append(table, [(1, "b"), (2, "c")])
     changes = frame(table, [("+U", 1, "b"), ("-D", 2, None)])
-    assert by_vectors(table, changes, key=["id"], progress=at(0)) == MergeResult(3, 0, 1, 2)
+    assert by_marks(table, changes, key=["id"], progress=at(0)) == MergeResult(3, 0, 1, 2)
     assert sorted(map(tuple, table.delta().toDF().collect())) == [(1, "b"), (1, "b"), (3, "a")]
 
 
-class Meanwhile(DeletionVectorsEngine):
+class Meanwhile(DriverEngine):
     """Lets something happen between the reading of the table and the commit, once."""
 
-    def __init__(self, what: Callable[[], object]) -> None:
+    def __init__(self, what: Callable[[], object], min_rows_a_change: int = 0) -> None:
         def chosen(files: Mapping[str, Any], marked: Mapping[str, int], rows: int) -> list[str]:
             while waiting:
                 waiting.pop()()
             return files_to_rewrite(files, marked, rows)
 
         waiting = [what]
-        super().__init__(choose_rewrites=chosen)
+        super().__init__(min_rows_a_change=min_rows_a_change, choose_rewrites=chosen)
 
 
 OTHERS: dict[str, Callable[[Table], object]] = {
@@ -168,12 +166,17 @@ OTHERS: dict[str, Callable[[Table], object]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "min_rows", [0, pytest.param(1 << 60, marks=pytest.mark.slow)], ids=["marks", "copies"]
+)
 @pytest.mark.parametrize("other", [pytest.param(other, id=name) for name, other in OTHERS.items()])
-def test_other_writers_in_between(spark: SparkSession, lake: Path, other: Callable[[Table], object]) -> None:
+def test_other_writers_in_between(
+    spark: SparkSession, lake: Path, other: Callable[[Table], object], min_rows: int
+) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "a")])
     append(table, [(3, "a")])
     changes = frame(table, [("+U", 1, "b"), ("+U", 9, "b"), ("+U", None, "b")])
-    Meanwhile(lambda: other(table)).merge(table, changes, key=["id"], progress=at(0))
+    Meanwhile(lambda: other(table), min_rows).merge(table, changes, key=["id"], progress=at(0))
     assert {(k, v) for k, v in content(table) if k != 2} == {(1, "b"), (3, "a"), (9, "b"), (None, "b")}
     assert table.delta().toDF().count() == 5
 
@@ -190,7 +193,7 @@ def test_a_run_that_was_overtaken_has_no_effect(spark: SparkSession, lake: Path)
 
 
 def test_another_table_in_its_place(spark: SparkSession, lake: Path) -> None:
-    table, engine = made(spark, lake / "t"), DeletionVectorsEngine()
+    table, engine = made(spark, lake / "t"), DriverEngine()
     engine.merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
     made(spark, lake / "t2")
     (lake / "t").rename(lake / "gone")
@@ -205,7 +208,6 @@ def field(name: str, type: T.DataType) -> T.StructField:
 
 
 REFUSED: list[tuple[Sequence[T.StructField], dict[str, str], str]] = [
-    (FIELDS, {"delta.enableDeletionVectors": "false"}, "the table has no deletion vectors"),
     (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'domainMetadata'"),
     ([*FIELDS, field("a", T.ArrayType(T.StringType()))], {}, "column 'a' is ARRAY<STRING>"),
     ([field("id", T.DoubleType()), *FIELDS[1:]], {}, "the key column 'id' is DOUBLE"),
@@ -218,7 +220,7 @@ def test_tables_that_are_left_to_others(
 ) -> None:
     table = made(spark, lake / "t", fields=fields, properties=properties)
     with pytest.raises(UnsupportedByEngine) as caught:
-        by_vectors(table, frame(table, []), key=["id"], progress=at(0))
+        by_marks(table, frame(table, []), key=["id"], progress=at(0))
     assert str(caught.value) == reason
     assert not log_file(table, 1).exists()
 
@@ -230,21 +232,14 @@ def test_batches_that_are_left_to_others(spark: SparkSession, lake: Path) -> Non
     for limits, reason in (
         (Limits(10, 1 << 30), "the batch has 0 MiB, more than 0 MiB"),
         (Limits(1 << 30, 10), "the batch touches files of 0 MiB, more than 0 MiB"),
-        (Limits(1 << 30, 1 << 30), "the batch has 3 changes for 20 rows in the files it touches"),
     ):
         with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
-            DeletionVectorsEngine(limits).merge_arrow(table, arrow, key=["id"], progress=at(0))
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the batch does more than merge whole rows by their key$"
-    ):
-        by_vectors(table, three, key=["id"], progress=at(0), semantics=repair_by_key)
-    with pytest.raises(UnsupportedByEngine, match=r"^changes leave values out$"):
-        by_vectors(table, three.withColumn(KEPT, F.array(F.lit("v"))), key=["id"], progress=at(0))
+            DriverEngine(limits).merge_arrow(table, arrow, key=["id"], progress=at(0))
     elsewhere = replace(table, location="hdfs://host/t")
     with pytest.raises(
         UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
     ):
-        by_vectors(elsewhere, three, key=["id"], progress=at(0))
+        by_marks(elsewhere, three, key=["id"], progress=at(0))
     assert not log_file(table, 2).exists()
 
 
@@ -252,7 +247,7 @@ def test_a_large_batch_does_not_come_into_the_driver(spark: SparkSession, lake: 
     table = made(spark, lake / "t", rows=[(1, "a")])
     changes = frame(table, [("+U", i, "b") for i in range(50)]).persist()
     changes.count()
-    engine, context = DeletionVectorsEngine(Limits(10, 1 << 30)), spark.sparkContext
+    engine, context = DriverEngine(Limits(10, 1 << 30)), spark.sparkContext
     context.setJobGroup("large", "a large batch")
     try:
         for refused in (
@@ -271,4 +266,4 @@ def test_a_missing_file_is_left_to_an_engine_that_names_it(spark: SparkSession, 
     table = made(spark, lake / "t", rows=[(1, "a")])
     next((lake / "t").glob("*.parquet")).unlink()
     with pytest.raises(UnsupportedByEngine, match=r"^a file of the table is missing or cannot be read$"):
-        by_vectors(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))
+        by_marks(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))

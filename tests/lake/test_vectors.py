@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
-from bridge.delta.deletion_vectors.vectors import read_vector, write_vectors
 from bridge.lake.local_store import LocalStore
 from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.lake.vectors import read_vector, write_vectors
 from tests.delta.tables import actions, made, vector_id
 
 EXAMPLE = {

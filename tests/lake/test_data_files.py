@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta.deletion_vectors.data_files import arrow_schema, open_file
+from bridge.lake.data_files import arrow_schema, open_file
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot, open_snapshot
 from bridge.lake.unsupported import UnsupportedByEngine

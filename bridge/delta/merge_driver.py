@@ -1,9 +1,9 @@
-"""The merge engine `deletion-vectors`: a batch marks the rows that it changes and adds their new ones, in the driver.
+"""The merge engine `driver`: a batch is merged in the driver with Arrow, without a Spark job, in a commit of its own.
 
-It reads the rows with a key of the batch, and rewrites no file for them: a deletion vector marks them, one new data
-file has their new rows and one file the batch's changes for the feed, and one commit adds all of it. So a few changes
-of a large table cost what reading costs (merge-on-read, where delta-rs copies files on write). Small files are merged
-as batches come (`deletion_vectors.rewrites`).
+It reads the rows with a key of the batch. Where the table has deletion vectors and the batch is small for the files
+that it touches, it rewrites none of them: vectors mark the changed rows, and a new file has what they are now
+(merge-on-read). Elsewhere each of these files is written anew (copy-on-write). Small files are merged as batches come
+(`driver_merge.rewrites`). One more file has the changes for the feed.
 
 It knows the table's newest version from batch to batch, and every commit claims the next one: where another writer was
 first, the batch is merged anew into what that one left.
@@ -11,9 +11,9 @@ first, the batch is merged anew into what that one left.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,67 +22,70 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyroaring import BitMap
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
 from bridge.columns import KIND
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes
 from bridge.delta.commit_files import file_changes
-from bridge.delta.deletion_vectors.commit import commit_info, mark_rows, removed, write_commit
-from bridge.delta.deletion_vectors.data_files import DataFile, arrow_schema, open_file
-from bridge.delta.deletion_vectors.effects import Effects, decide_effects
-from bridge.delta.deletion_vectors.matches import Keys, find_rows, may_hold
-from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
-from bridge.delta.deletion_vectors.rewrites import files_to_rewrite
-from bridge.delta.deletion_vectors.statistics import columns_with_statistics
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
-from bridge.delta.delta_rs import open_with_delta_rs, refuse_partitions, refuse_unsupported_features
+from bridge.delta.delta_rs import open_with_delta_rs
+from bridge.delta.driver_merge.effects import Effects, decide_effects
+from bridge.delta.driver_merge.matches import Keys, find_rows, may_hold
+from bridge.delta.driver_merge.rewrites import files_to_rewrite
+from bridge.delta.driver_tables import has_vectors, not_null_columns, refuse_unsupported_table
 from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_semantics import KEPT, MergeSemantics, upsert_by_key
+from bridge.delta.merge_semantics import MergeSemantics, MergeStatement, upsert_by_key
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
 from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
 from bridge.ingest_progress import IngestProgress, app_id
-from bridge.lake.snapshot import Action, Snapshot, live_rows, open_snapshot
+from bridge.lake.commit import commit_info, mark_rows, removed, write_commit
+from bridge.lake.data_files import DataFile, arrow_schema, open_file
+from bridge.lake.new_files import write_change_file, write_parts
+from bridge.lake.snapshot import Action, Snapshot, open_snapshot
+from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import at_once
 from bridge.lake.unsupported import UnsupportedByEngine
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DeletionVectorsEngine"]
+__all__ = ["DriverEngine"]
 
-_VECTORS = "deletionVectors"
 _KEY_TWICE = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _MIN_ROWS_A_CHANGE = 10
 """With fewer rows than these for each change, a copy of the files costs less than marks and later rewrites."""
+_COPIES_AT_ONCE = 2
+"""Each has a row group of its file in memory, and the file that it writes."""
 
 
 @dataclass
-class DeletionVectorsEngine:
+class DriverEngine:
     """See `merge_contract.MergeEngine`.
 
-    It refuses tables that the driver does not reach, that have no deletion vectors, or that have what `delta_rs`
-    refuses; semantics other than `upsert_by_key`; and batches beyond `limits`. One object serves one table at a time:
-    it keeps what it knows of the table's log.
+    It refuses tables that the driver does not reach or of which it does not know all features and types
+    (`driver_tables`), and batches beyond `limits`. One object serves one table at a time: it keeps what it knows of the
+    table's log.
     """
 
-    name = Engine.DELETION_VECTORS
+    name = Engine.DRIVER
 
     limits: Limits | None = None
-    """None: no limits, and no look at whether the batch is small for the table."""
+    """None: no limits. For changes that are not persisted only the touched files count, as their size is unknown."""
+    min_rows_a_change: int = _MIN_ROWS_A_CHANGE
+    """Rows are marked where the touched files have so many for each change."""
     choose_rewrites: Callable[[Mapping[str, Action], Mapping[str, int], int], list[str]] = files_to_rewrite
-    """Which files a batch rewrites; see `deletion_vectors.rewrites`."""
+    """Which small files a batch rewrites; see `driver_merge.rewrites`."""
     _snapshot: Snapshot | None = field(default=None, repr=False)
 
     def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
         """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
         snapshot = self._newest(table)
-        _refuse_unsupported(snapshot, key)
-        source = collect_changes(table, _without_kept(changes), limits=self.limits)
+        refuse_unsupported_table(snapshot, key)
+        source = collect_changes(table, changes, limits=self.limits)
         prepared = _prepared(table, source, arrow_schema(snapshot.metadata))
         with _unreadable_files():
             self._candidates(table, snapshot, prepared, key)
@@ -98,11 +101,11 @@ class DeletionVectorsEngine:
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
-        _refuse_other_semantics(semantics)
-        _refuse_unsupported(self._newest(table), key)
+        refuse_unsupported_table(self._newest(table), key)
         limits = self.limits if persisted else None
-        source = collect_changes(table, _without_kept(changes), limits=limits)
-        return self.merge_arrow(table, source, key=key, progress=progress, semantics=semantics)
+        more = semantics(table.columns, key).change_columns
+        source = collect_changes(table, changes, more, limits=limits)
+        return self._merge_within(limits, table, source, key, progress, semantics)
 
     def merge_arrow(
         self,
@@ -114,19 +117,30 @@ class DeletionVectorsEngine:
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
         """Do as `merge`, with changes that are in the driver already: the columns that `merge` asks for."""
+        return self._merge_within(self.limits, table, changes, key, progress, semantics)
+
+    def _merge_within(
+        self,
+        limits: Limits | None,
+        table: Table,
+        changes: pa.Table,
+        key: Sequence[str],
+        progress: IngestProgress,
+        semantics: MergeSemantics,
+    ) -> MergeResult:
         refuse_unfit_properties(table, table.properties, progress.pipeline)
-        _refuse_other_semantics(semantics)
-        if self.limits is not None:
-            self.limits.refuse_batch(changes.nbytes)
+        if limits is not None:
+            limits.refuse_batch(changes.nbytes)
+        statement = semantics(table.columns, key)
         for _ in attempts():
             snapshot = self._newest(table)
             committed = snapshot.transactions.get(app_id(progress.pipeline))
             if committed is not None and committed >= progress.batch:
                 return MergeResult(committed_version(table, progress), skipped=True)
-            _refuse_unsupported(snapshot, key)
+            refuse_unsupported_table(snapshot, key)
             progress = following(table, progress, snapshot.version)
             with _unreadable_files():
-                result = self._merge(table, snapshot, changes, key, progress)
+                result = self._merge(table, snapshot, changes, statement, progress)
             if result is not None:
                 return result
         raise conflict_error(table, progress.batch)
@@ -151,43 +165,45 @@ class DeletionVectorsEngine:
         names = [name for name, add in snapshot.files.items() if may_hold(add, keys)]
         if self.limits is not None:
             self.limits.refuse_touched(sum(int(snapshot.files[name]["size"]) for name in names))
-            rows = sum(live_rows(snapshot.files[name]) or 0 for name in names)
-            if rows < _MIN_ROWS_A_CHANGE * changes.num_rows:
-                raise UnsupportedByEngine(
-                    f"the batch has {changes.num_rows:,} changes for {rows:,} rows in the files it touches"
-                )
         return keys, names
 
     def _merge(
-        self, table: Table, snapshot: Snapshot, given: pa.Table, key: Sequence[str], progress: IngestProgress
+        self,
+        table: Table,
+        snapshot: Snapshot,
+        given: pa.Table,
+        statement: MergeStatement,
+        progress: IngestProgress,
     ) -> MergeResult | None:
         """Merge into that version; None, with nothing in the table, if another writer has committed since."""
         started = time.monotonic()
         schema = arrow_schema(snapshot.metadata)
-        changes = _prepared(table, given, schema)
+        changes, always = _by_match(_prepared(table, given, schema), statement)
         files: dict[str, DataFile] = {}
         matches = []
         if changes.num_rows:
-            keys, names = self._candidates(table, snapshot, changes, key)
+            keys, names = self._candidates(table, snapshot, changes, statement.key)
             files = dict(zip(names, at_once(partial(open_file, snapshot, schema=schema), names), strict=True))
             matches = find_rows(list(files.values()), keys)
-        effects = decide_effects(changes, matches, key, schema)
-        actions = [] if effects.are_none else self._row_actions(snapshot, files, effects, schema)
+        effects = decide_effects(changes, always, matches, statement, schema)
+        _refuse_nulls(snapshot, effects)
+        marks = has_vectors(snapshot) and self._is_small(given.num_rows, files.values())
+        actions = [] if effects.are_none else self._row_actions(snapshot, files, effects, schema, marks)
         inserted, updated, deleted = (t.num_rows for t in (effects.inserted, effects.after, effects.deleted))
         metrics = {
-            "numSourceRows": changes.num_rows,
+            "numSourceRows": given.num_rows,
             "numTargetRowsInserted": inserted,
             "numTargetRowsUpdated": updated,
             "numTargetRowsDeleted": deleted,
             "executionTimeMs": round(1000 * (time.monotonic() - started)),
         }
-        metadata = progress.merging(table.target, key).to_json(table.id)
+        metadata = progress.merging(table.target, statement.key).to_json(table.id)
         version = snapshot.version + 1
         done = write_commit(
             snapshot.store,
             version,
             [
-                {"commitInfo": commit_info(snapshot.version, metadata, key, metrics)},
+                {"commitInfo": commit_info(snapshot.version, metadata, statement.key, metrics)},
                 {"txn": {"appId": app_id(progress.pipeline), "version": progress.batch}},
                 *actions,
             ],
@@ -203,66 +219,78 @@ class DeletionVectorsEngine:
         )
         return MergeResult(version, inserted, updated, deleted, files=file_changes(actions))
 
+    def _is_small(self, changes: int, files: Iterable[DataFile]) -> bool:
+        """Whether marks cost less than copies."""
+        return sum(file.rows - len(file.marked) for file in files) >= self.min_rows_a_change * changes
+
     def _row_actions(
-        self, snapshot: Snapshot, files: dict[str, DataFile], effects: Effects, schema: pa.Schema
+        self,
+        snapshot: Snapshot,
+        files: dict[str, DataFile],
+        effects: Effects,
+        schema: pa.Schema,
+        marks: bool,
     ) -> list[Action]:
         """Write what changes, and return the actions that change it."""
-        import pyarrow as pa
-
         properties, store = snapshot.metadata["configuration"], snapshot.store
-        fresh = [effects.after, effects.inserted]
-        counts = {name: positions.size for name, positions in effects.marked.items()}
-        rewritten = self.choose_rewrites(snapshot.files, counts, sum(rows.num_rows for rows in fresh))
-        for file in at_once(lambda name: files.get(name) or open_file(snapshot, name, schema), rewritten):
-            fresh.append(_kept_rows(file, effects))
-        marked = {name: at for name, at in effects.marked.items() if name not in rewritten}
-        rows = pa.concat_tables(fresh)
         columns = columns_with_statistics(properties, len(schema))
+        counts = {name: positions.size for name, positions in effects.marked.items()}
+        new = effects.inserted.num_rows + (effects.after.num_rows if marks else 0)
+        merged = self.choose_rewrites(snapshot.files, counts, new)
+        touched = [name for name in effects.marked if name not in merged]
+        marked = touched if marks else []
+        copied = [] if marks else touched
 
-        def new_rows() -> list[Action]:
-            return [{"add": write_data_file(store, rows, columns)}] if rows.num_rows else []
+        def together() -> Iterator[pa.Table]:
+            yield effects.inserted
+            for name in (*marked, *merged):
+                yield effects.after_of(name)
+            for file in at_once(lambda name: files.get(name) or open_file(snapshot, name, schema), merged):
+                yield from _kept_rows(file, effects)
+
+        def copy(name: str) -> Iterator[pa.Table]:
+            yield from _kept_rows(files[name], effects)
+            yield effects.after_of(name)
+
+        def new_files() -> list[Action]:
+            with ThreadPoolExecutor(_COPIES_AT_ONCE, "copy-files") as pool:
+                # Shared by threads: the store, and effects, as Arrow's arrays are immutable. Each copies its own file.
+                parts = [together(), *map(copy, copied)]
+                adds = pool.map(lambda rows: write_parts(store, rows, schema, columns), parts)
+                return [{"add": add} for add in adds if add is not None]
 
         def changes() -> list[Action]:
             # Readers of the feed take a commit's new files as inserts, unless it has files of the feed.
-            wanted = is_on(properties, CHANGE_FEED_PROPERTY) and (effects.marked or rewritten)
-            return [{"cdc": write_change_file(store, effects)}] if wanted else []
+            wanted = is_on(properties, CHANGE_FEED_PROPERTY) and (effects.marked or merged)
+            return [{"cdc": write_change_file(store, effects.by_type)}] if wanted else []
 
         written = at_once(
             lambda write: write(),
-            [lambda: mark_rows(store, [files[name] for name in marked], marked), new_rows, changes],
+            [
+                lambda: mark_rows(
+                    store, [files[name] for name in marked], {n: effects.marked[n] for n in marked}
+                ),
+                new_files,
+                changes,
+            ],
         )
-        removes: list[Action] = [{"remove": removed(snapshot.files[name])} for name in rewritten]
+        removes: list[Action] = [{"remove": removed(snapshot.files[name])} for name in (*merged, *copied)]
         return [*removes, *(action for actions in written for action in actions)]
 
 
-def _refuse_other_semantics(semantics: MergeSemantics) -> None:
-    if semantics is not upsert_by_key:
-        raise UnsupportedByEngine("the batch does more than merge whole rows by their key")
+def _by_match(changes: pa.Table, statement: MergeStatement) -> tuple[pa.Table, pa.Table]:
+    """The changes that match rows by their key, and those that are inserted whatever is there."""
+    if statement.match_condition is None:
+        return changes, changes.slice(0, 0)
+    matching = statement.match_condition.mask(changes, None)
+    return changes.filter(matching), changes.filter(~matching)
 
 
-def _without_kept(changes: DataFrame) -> DataFrame:
-    if KEPT in changes.columns:
-        raise UnsupportedByEngine("changes leave values out")
-    return changes
-
-
-def _refuse_unsupported(snapshot: Snapshot, key: Sequence[str]) -> None:
-    """Raise UnsupportedByEngine for a table that the engine does not merge."""
-    metadata, protocol = snapshot.metadata, snapshot.protocol
-    properties = metadata["configuration"]
-    if _VECTORS not in (protocol.get("writerFeatures") or ()) or not is_on(
-        properties, "delta.enableDeletionVectors"
-    ):
-        raise UnsupportedByEngine("the table has no deletion vectors")
-    refuse_partitions(metadata["partitionColumns"])
-    refuse_unsupported_features(
-        protocol.get("readerFeatures"),
-        protocol.get("writerFeatures"),
-        int(protocol["minWriterVersion"]),
-        properties,
-        T.StructType.fromJson(json.loads(metadata["schemaString"])).fields,
-        key,
-    )
+def _refuse_nulls(snapshot: Snapshot, effects: Effects) -> None:
+    """Leave a batch with NULL in a column that is NOT NULL to Spark, whose error names it."""
+    for name in not_null_columns(snapshot):
+        if any(rows[name].null_count for rows in (effects.inserted, effects.after)):
+            raise UnsupportedByEngine(f"a row of the batch has NULL in column {name!r}, which is NOT NULL")
 
 
 def _prepared(table: Table, changes: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -271,10 +299,12 @@ def _prepared(table: Table, changes: pa.Table, schema: pa.Schema) -> pa.Table:
 
     if not set(table.columns) <= set(schema.names):
         raise UnsupportedByEngine("the columns of the table have changed meanwhile")
+    more = [name for name in changes.column_names if name not in (*table.columns, KIND)]
     return pa.table(
         {
             **{name: changes[name].cast(schema.field(name).type) for name in table.columns},
             KIND: changes[KIND].cast("string"),
+            **{name: changes[name] for name in more},
         }
     )
 
@@ -290,9 +320,12 @@ def _unreadable_files() -> Iterator[None]:
         raise UnsupportedByEngine("a file of the table is missing or cannot be read") from error
 
 
-def _kept_rows(file: DataFile, effects: Effects) -> pa.Table:
-    """The rows of a file that the batch neither deletes nor updates."""
+def _kept_rows(file: DataFile, effects: Effects) -> Iterator[pa.Table]:
+    """The rows of a file that the batch neither deletes nor updates, by row groups."""
+    own = file.for_another_thread()
     vector = file.marked | BitMap(effects.marked.get(file.name, np.empty(0, np.int64)).tolist())
     kept = np.ones(file.rows, np.bool_)
     kept[np.fromiter(vector, np.int64, len(vector))] = False
-    return file.read(range(file.parquet.num_row_groups), file.schema.names).filter(kept)
+    for group in range(own.parquet.num_row_groups):
+        begin, rows = own.begin_of(group), own.read([group], own.schema.names)
+        yield rows.filter(kept[begin : begin + rows.num_rows])

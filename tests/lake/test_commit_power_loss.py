@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bridge.delta.deletion_vectors.commit import mark_rows, write_commit
-from bridge.delta.deletion_vectors.data_files import open_file
-from bridge.delta.deletion_vectors.effects import Effects
-from bridge.delta.deletion_vectors.new_files import write_change_file, write_data_file
-from bridge.delta.deletion_vectors.vectors import read_vector
+from bridge.lake.commit import mark_rows, write_commit
+from bridge.lake.data_files import open_file
 from bridge.lake.local_store import LocalStore
+from bridge.lake.new_files import write_change_file, write_data_file
 from bridge.lake.snapshot import Snapshot
+from bridge.lake.vectors import read_vector
 from bridge.log_layout import commit_path
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})
@@ -98,12 +97,11 @@ def test_a_loss_of_power_leaves_whole_commits(monkeypatch: pytest.MonkeyPatch, t
     add = write_data_file(LocalStore(folder), ROWS, 1)
     assert write_commit(LocalStore(folder), 1, [{"add": add}])
     snapshot.apply([{"add": add}])
-    effects = Effects({}, ROWS.slice(1, 1), NONE, NONE, ROWS)
     file = open_file(snapshot, add["path"], ROWS.schema)
     actions = [
         *mark_rows(LocalStore(folder), [file], {add["path"]: np.array([1])}),
         {"add": write_data_file(LocalStore(folder), ROWS, 1)},
-        {"cdc": write_change_file(LocalStore(folder), effects)},
+        {"cdc": write_change_file(LocalStore(folder), {"delete": ROWS.slice(1, 1), "insert": ROWS})},
     ]
     assert write_commit(LocalStore(folder), 2, actions)
     assert check(disk.lose_power()) == [f"{version:020}.json" for version in range(3)]

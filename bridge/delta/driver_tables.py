@@ -1,0 +1,79 @@
+"""The tables that the driver writes as Spark would: their features, properties and types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import types as T
+
+from bridge.delta.table_checks import is_on
+from bridge.lake.snapshot import Snapshot
+from bridge.lake.unsupported import UnsupportedByEngine
+
+__all__ = ["has_vectors", "not_null_columns", "refuse_unsupported_table"]
+
+_VECTORS = "deletionVectors"
+_READS = {_VECTORS, "timestampNtz", "vacuumProtocolCheck"}
+_WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
+_OLD_WRITER = 4
+"""The last writer version of the protocol without table features, column mapping and identity columns."""
+_NESTED = (T.ArrayType, T.MapType, T.StructType)
+"""Arrow compares none of these; the entries of a map have no order."""
+_KEY_TYPES = (
+    T.BinaryType,
+    T.BooleanType,
+    T.ByteType,
+    T.DateType,
+    T.DecimalType,
+    T.IntegerType,
+    T.LongType,
+    T.ShortType,
+    T.StringType,
+    T.TimestampNTZType,
+    T.TimestampType,
+)
+
+
+def refuse_unsupported_table(snapshot: Snapshot, key: Sequence[str]) -> None:
+    """Raise UnsupportedByEngine unless the driver handles all features and types of the table as Spark does.
+
+    All columns of the table count: a MERGE copies those that the definition lacks, too.
+    """
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    if partitions := metadata["partitionColumns"]:
+        # Other texts for their values than Spark's would hide the file to remove from it (docs/adr/052).
+        raise UnsupportedByEngine(f"the table is partitioned by {', '.join(partitions)}")
+    read, written = (set(protocol.get(f"{side}Features") or ()) for side in ("reader", "writer"))
+    if unsupported := sorted((read - _READS) | (written - _WRITES)):
+        raise UnsupportedByEngine(f"the table has the feature {unsupported[0]!r}")
+    version = int(protocol["minWriterVersion"])
+    if protocol.get("writerFeatures") is None and version > _OLD_WRITER:
+        raise UnsupportedByEngine(f"the table has the writer version {version}")
+    constraints = (name for name in metadata["configuration"] if name.startswith("delta.constraints."))
+    if constraint := next(constraints, None):
+        raise UnsupportedByEngine(
+            f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}"
+        )
+    for f in _fields(snapshot):
+        if marks := set(f.metadata or ()) - {"comment"}:
+            raise UnsupportedByEngine(f"column {f.name!r} is {min(marks)}")
+        if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
+            raise UnsupportedByEngine(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
+        if isinstance(f.dataType, _NESTED):
+            raise UnsupportedByEngine(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+
+
+def has_vectors(snapshot: Snapshot) -> bool:
+    """Whether rows of the table may be marked as deleted."""
+    has_feature = _VECTORS in (snapshot.protocol.get("writerFeatures") or ())
+    return has_feature and is_on(snapshot.metadata["configuration"], "delta.enableDeletionVectors")
+
+
+def not_null_columns(snapshot: Snapshot) -> list[str]:
+    """The columns that a row must have a value of."""
+    return [f.name for f in _fields(snapshot) if not f.nullable]
+
+
+def _fields(snapshot: Snapshot) -> list[T.StructField]:
+    return T.StructType.fromJson(json.loads(snapshot.metadata["schemaString"])).fields
