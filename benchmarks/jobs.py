@@ -43,7 +43,7 @@ class Commit:
     operation: str
     metrics: dict[str, float]
     engine: str
-    """The engine that wrote it: spark, delta-rs or deletion-vectors."""
+    """The engine that wrote it: spark or driver."""
 
 
 @dataclass(frozen=True)
@@ -235,9 +235,7 @@ def commits(table: Path) -> list[Commit]:
 
 
 def _engine(info: str) -> str:
-    if info.startswith("changelog-bridge"):
-        return "deletion-vectors"
-    return "delta-rs" if "delta-rs" in info else "spark"
+    return "driver" if info.startswith("changelog-bridge") else "spark"
 
 
 def _counted(names: Iterable[str]) -> str:

@@ -167,7 +167,7 @@ def _played(folder: Path, rows: int, say: Callable[[str], None]) -> list[Cost]:
             loads = {n: Load.random(n, max(1, n // 5), SEED) for n in (rows, _MORE * rows)}
             topics = {n: ground.topic(f"sizing-{n}", load) for n, load in loads.items()}
             costs = []
-            for engine in ("delta-rs", "spark"):
+            for engine in ("driver", "spark"):
                 found = [_measured(ground.bridge("ingest", topics[n], engine=engine), n) for n in loads]
                 costs.append(cost(f"ingest, {engine}", *found))
             for guarantee in ("at-least-once", "exactly-once"):

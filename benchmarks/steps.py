@@ -35,8 +35,8 @@ _SAID = (
 )
 """Parts of Delta's job descriptions, the first match wins; None: the job computes the batch."""
 
-_MERGE_TIME = {"delta-rs": "execution_time_ms", "deletion-vectors": "executionTimeMs"}
-"""The name of a merge's time in the metrics of engines that use no Spark job."""
+_MERGE_TIME = "executionTimeMs"
+"""The name of a merge's time in the metrics of a commit."""
 
 _RELEVANT_EVENTS = re.compile(r'\{"Event":"SparkListener(JobStart|JobEnd|StageCompleted)"')
 
@@ -96,8 +96,8 @@ def _shares(found: Iterable[Span], before: Commit, after: Commit) -> dict[str, f
             shares[span.step] += end - start
             at = end
     shares[REST] = max(0.0, after.at - before.at - sum(shares.values()))
-    name = _MERGE_TIME.get(after.engine, "")
-    outside = min(shares[REST], after.metrics.get(name, 0.0) / 1000)
+    in_driver = after.metrics.get(_MERGE_TIME, 0.0) / 1000 if after.engine == "driver" else 0.0
+    outside = min(shares[REST], in_driver)
     shares[OUTSIDE], shares[REST] = outside, shares[REST] - outside
     return shares
 

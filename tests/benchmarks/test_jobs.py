@@ -26,7 +26,7 @@ for n, operation in enumerate(["CREATE TABLE", "MERGE", "OPTIMIZE", "WRITE", "WR
     info = {"timestamp": 1000 * n, "operation": operation, "operationMetrics": {"a": "1", "b": "x"}}
     actions = [{"commitInfo": info}]
     if n == 3:
-        info["engineInfo"] = "delta-rs:py-1.6.6"
+        info["engineInfo"] = "changelog-bridge/1.0.0"
         actions.append({"txn": {"appId": "bench", "version": 1}})
     (log / f"{n:020}.json").write_text("\\n".join(map(json.dumps, actions)))
 import time; time.sleep(0.5)
@@ -41,7 +41,7 @@ def test_a_job_is_timed_watched_and_its_batches_are_found(tmp_path: Path) -> Non
         (1, 1.0, "MERGE", {"a": 1.0}),
         (3, 3.0, "WRITE", {"a": 1.0}),
     ]
-    assert ran.engines == "1 by delta-rs, 1 by spark"
+    assert ran.engines == "1 by driver, 1 by spark"
     assert 0.5 < ran.seconds < 60
     assert "spark.eventLog.dir=file:" in (tmp_path / "run" / "said.txt").read_text()
     if sys.platform == "linux":
@@ -90,10 +90,10 @@ def test_a_job_that_goes_on_is_stopped_and_nothing_of_its_session_is_left(tmp_pa
 
 
 def test_what_read_and_merged_the_batches_is_named() -> None:
-    batches = [Commit(n, n, "MERGE", {}, "delta-rs") for n in range(2)]
-    line = "ingest bench  batch 1  version 2  10 records  by delta-rs  read by consumer  0.1 s\n"
-    assert Ran(9.0, batches, []).engines == "2 by delta-rs"
-    assert Ran(9.0, batches, [], said=line * 2).engines == "2 by delta-rs, read 2 by consumer"
+    batches = [Commit(n, n, "MERGE", {}, "driver") for n in range(2)]
+    line = "ingest bench  batch 1  version 2  10 records  by driver  read by consumer  0.1 s\n"
+    assert Ran(9.0, batches, []).engines == "2 by driver"
+    assert Ran(9.0, batches, [], said=line * 2).engines == "2 by driver, read 2 by consumer"
     assert Ran(9.0, [], [], said=line).engines == "read 1 by consumer"
 
 
@@ -185,12 +185,12 @@ def test_the_time_between_two_commits_is_shared_out_to_its_steps(tmp_path: Path)
     }
 
 
-@pytest.mark.parametrize(
-    ("engine", "name"), [("delta-rs", "execution_time_ms"), ("deletion-vectors", "executionTimeMs")]
-)
-def test_a_merge_outside_of_spark_is_what_its_commit_says(tmp_path: Path, engine: str, name: str) -> None:
+def test_a_merge_outside_of_spark_is_what_its_commit_says(tmp_path: Path) -> None:
     found = logged(tmp_path / "events", *job(1, 11, 14, "batch = 1", {1: ([], 11, 14)}))
-    batches = [Commit(0, 10, "MERGE", {}, engine), Commit(1, 20, "MERGE", {name: 4000.0}, engine)]
+    batches = [
+        Commit(0, 10, "MERGE", {}, "driver"),
+        Commit(1, 20, "MERGE", {"executionTimeMs": 4000.0}, "driver"),
+    ]
     shares = steps.profile(Ran(9.0, batches, [], found))
     assert (shares[steps.READ], shares[steps.OUTSIDE], shares[steps.REST]) == (3.0, 4.0, 3.0)
 

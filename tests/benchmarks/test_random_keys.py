@@ -18,7 +18,7 @@ def played(ground: Ground, *, full: bool) -> Found:
 
 @pytest.fixture(autouse=True)
 def engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_keys, "engines", lambda: ("spark", "delta-rs"))
+    monkeypatch.setattr(random_keys, "engines", lambda: ("spark", "driver"))
 
 
 def test_goals_count_for_the_large_table_of_a_full_run_only() -> None:
@@ -56,9 +56,9 @@ def test_flink_has_a_job_for_each_batch_and_all_have_the_same_records() -> None:
 def test_the_engine_that_was_not_chosen_is_shown_beside() -> None:
     ground = Ground()
     found = played(ground, full=False)
-    assert {options.get("engine") for _, _, options in ground.jobs} == {None, "delta-rs"}
-    assert [entry.system for entry in found.profiled] == ["recipe", "bridge", "bridge, delta-rs"]
-    assert set(found.by_table_size) == {"recipe, random", "bridge, random", "bridge, delta-rs, random"}
+    assert {options.get("engine") for _, _, options in ground.jobs} == {None, "driver"}
+    assert [entry.system for entry in found.profiled] == ["recipe", "bridge", "bridge, driver"]
+    assert set(found.by_table_size) == {"recipe, random", "bridge, random", "bridge, driver, random"}
 
 
 def test_without_flink_its_row_is_not_measured() -> None:

@@ -90,7 +90,7 @@ def test_more_drawn_histories(spark: SparkSession, lake: Path, seed: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("merge", "properties"), [(by_marks, {}), (by_copies, NO_VECTORS)], ids=["vectors", "delta-rs"]
+    ("merge", "properties"), [(by_marks, {}), (by_copies, NO_VECTORS)], ids=["marks", "copies"]
 )
 def test_batches_of_an_ingest(
     spark: SparkSession, lake: Path, merge: Merge, properties: Mapping[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +27,6 @@ from tests.delta.tables import (
     by_spark,
     content,
     frame,
-    log_file,
     made,
 )
 
@@ -161,22 +159,5 @@ def test_null_in_a_column_that_is_not_null_is_left_to_spark(spark: SparkSession,
             merge(table, null, key=["id"], progress=at(batch + 1))
     assert content(table) == {(1, "b")}
     last = frame(table, [("+U", 1, "c")]).persist()
+    last.count()
     assert str(Engines(MergeSettings()).merge(table, last, key=["id"], adds=1, progress=at(2))) == "driver"
-
-
-def test_a_commit_and_its_files_are_on_the_disk(
-    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = made(spark, lake / "t", rows=[(1, "a")])
-    synced, fsync = set[str](), os.fsync
-
-    def sync(opened: int) -> None:
-        fsync(opened)
-        synced.add(os.readlink(f"/proc/self/fd/{opened}"))
-
-    monkeypatch.setattr(os, "fsync", sync)
-    result = by_copies(table, frame(table, [("+U", 1, "x"), ("+U", 2, "y")]), key=["id"], progress=at(0))
-    named = [a[name]["path"] for a in actions(table, result.version) for name in ("add", "cdc") if name in a]
-    assert named
-    assert {str(lake / "t" / path) for path in named} <= synced
-    assert {str(log_file(table, result.version)), str(lake / "t"), str(lake / "t" / "_delta_log")} <= synced

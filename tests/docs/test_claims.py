@@ -163,7 +163,7 @@ REPORTS = {
         deleted=212,
         unchanged=902,
         event_time_lag_seconds=1.3,
-        engine="delta-rs",
+        engine="driver",
         seconds=2.1,
     ),
     "publish": BatchReport(
@@ -215,7 +215,7 @@ WATCHED = [
         last_commit="2026-01-31T11:04:11+00:00",
         last_commit_seconds=2.4,
         version=1207,
-        engine="deletion-vectors",
+        engine="driver",
         reader="consumer",
     ),
     Line(

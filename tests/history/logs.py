@@ -55,7 +55,7 @@ class Log:
         topic: str = "orders",
         counts: tuple[int, int, int] = (0, 0, 0),
         newest: int | None = None,
-        engine: str = "delta-rs",
+        engine: str = "driver",
         batch: int | None = None,
         starts: bool = False,
         **more: Any,

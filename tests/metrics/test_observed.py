@@ -48,13 +48,13 @@ def test_a_bucket_holds_its_bound() -> None:
 def test_reasons_are_those_of_spark() -> None:
     observed = Observed("orders", "ingest")
     ways = [
-        ("consumer", "deletion-vectors (3 of 9 files)"),
+        ("consumer", "driver (3 of 9 files)"),
         ("spark (the key format is raw)", "spark"),
         (None, None),
     ]
     for reader, engine in ways:
         observed.add(BatchReport("orders", "ingest", 0, reader=reader, engine=engine))
-    assert observed.ways == {("consumer", "deletion-vectors"): 1, ("spark", "spark"): 1, ("", ""): 1}
+    assert observed.ways == {("consumer", "driver"): 1, ("spark", "spark"): 1, ("", ""): 1}
     assert observed.reasons == {("reader", "the key format is raw"): 1}
 
 

@@ -25,7 +25,7 @@ from tests.metrics.test_prometheus import free_address, gateway
 
 WROTE = BatchReport(
     "orders", "ingest", 4, topic="t", version=9, table="id-1", records_in=7, inserted=2, seconds=0.5,
-    committed_ms=10_000, oldest_record_ms=8_000, engine="deletion-vectors",
+    committed_ms=10_000, oldest_record_ms=8_000, engine="driver",
     steps=(Step("read", 9_500, 0.2), Step("merge", 9_700, 0.3)),
 )  # fmt: skip
 SENT = BatchReport(
@@ -101,7 +101,7 @@ def test_a_published_version_is_linked_to_the_batch_that_wrote_it() -> None:
     assert (wrote.start_time_unix_nano, wrote.end_time_unix_nano) == (9_500_000_000, 10_000_000_000)
     said = {a.key: a.value for a in wrote.attributes}
     assert said["bridge.pipeline"].string_value == "orders" and said["bridge.records_in"].int_value == 7
-    assert said["bridge.engine"].string_value == "deletion-vectors"
+    assert said["bridge.engine"].string_value == "driver"
     assert taken.span("ingest run").status.code == 1
 
 

@@ -27,7 +27,7 @@ from tests.metrics.odd_servers import garbled
 
 REPORT = BatchReport(
     "orders", "ingest", 4, topic="t", records_in=7, bytes_in=70, inserted=2, pending_records=5, seconds=0.2,
-    reader="consumer", engine="deletion-vectors (2 of 9 files)", committed_ms=2000, read_ms=1500,
+    reader="consumer", engine="driver (2 of 9 files)", committed_ms=2000, read_ms=1500,
     newest_record_ms=1000, oldest_record_ms=500,
 )  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_an_address_answers_until_the_last_run_has_ended() -> None:
         assert found["bridge_currentEmitEventTimeLag", frozenset()] == 1000
         assert found["bridge_pendingRecords", frozenset()] == 5
         assert found["bridge_changes_total", frozenset({("kind", "+I")})] == 4
-        way = frozenset({("reader", "consumer"), ("engine", "deletion-vectors")})
+        way = frozenset({("reader", "consumer"), ("engine", "driver")})
         assert found["bridge_batches_total", way] == 2
         assert found["bridge_freshness_seconds_bucket", frozenset({("le", "2.5")})] == 2
         assert not [name for name, _ in found if "Out" in name]

@@ -76,7 +76,7 @@ def test_all_of_a_history(tmp_path: Path, table: Log) -> None:
     table.commit("CREATE TABLE", engineInfo="changelog-bridge/1.0.0")
     table.batch(1000, 500, counts=(900, 20, 3), files=(20_000,), engine="spark (it has 5,000 bytes)")
     table.batch(1500, 900, counts=(300, 7, 1), files=(4_000, 1_000), engine="spark (it has 70 bytes)")
-    table.batch(1501, 900, counts=(1, 0, 0), engine="delta-rs", timestamp=START_MS + 3_720_000)
+    table.batch(1501, 900, counts=(1, 0, 0), engine="driver", timestamp=START_MS + 3_720_000)
     table.commit("VACUUM END", engineInfo="Spark")
     table.commit("UPDATE", operationMetrics={"numUpdatedRows": "5"}, engineInfo="Databricks")
     text = shown(tmp_path)
@@ -85,7 +85,7 @@ def test_all_of_a_history(tmp_path: Path, table: Log) -> None:
     assert re.findall(r"<dd>(.*?)</dd>", text) == ["2,401", "1,237", "6", "1 hour"]
     rows = rows_of(text)
     assert ["spark", "it has … bytes", "2", "2,400"] in rows
-    assert ["delta-rs", "–", "1", "1"] in rows
+    assert ["driver", "–", "1", "1"] in rows
     assert ["UPDATE", "Databricks", "1", "5", "27 November 2026, 17:25:00 UTC"] in rows
     assert ["VACUUM END", "Spark", "1", "27 November 2026, 17:24:00 UTC"] in rows
     gap = next(row for row in rows if row[-1] == "2 to 3")

@@ -60,11 +60,11 @@ def test_the_lag_of_a_stopped_ingest_by_partition(
     assert producer.flush(30) == 0
     log, at = Log.at(tmp_path / "table"), now_ms()
     log.batch(0, 0, topic=topic, timestamp=at - 400_000)
-    log.batch(30, 0, topic=topic, timestamp=at - 2_000, newest=at - 3_500, engine="delta-rs")
+    log.batch(30, 0, topic=topic, timestamp=at - 2_000, newest=at - 3_500, engine="driver")
     line = ingest(definition)
     assert (line.state, line.lag, line.version) == ("stopped", 45, 1)
     assert line.lag_by_partition == {f"{topic}-0": 5, f"{topic}-1": 40, f"{topic}-2": 0}
-    assert (line.freshness_seconds, line.engine, line.records_per_second) == (1.5, "delta-rs", 0.1)
+    assert (line.freshness_seconds, line.engine, line.records_per_second) == (1.5, "driver", 0.1)
     assert line.last_commit_seconds is not None and 2 <= line.last_commit_seconds < 60
     assert line.reason is None
 

@@ -23,7 +23,7 @@ ORDERS = Line(
     last_commit="2026-11-27T17:19:48+00:00",
     last_commit_seconds=12,
     version=7,
-    engine="delta-rs",
+    engine="driver",
     reader="consumer",
 )
 SENT = Line("conf/out.yaml", "orders_publish", "publish", "stopped", lag=3, version=4)
@@ -51,7 +51,7 @@ def test_a_narrow_terminal() -> None:
         "",
         "orders ingest  conf/orders.yaml",
         "last commit 2026-11-27T17:19:48+00:00, version 7",
-        "by delta-rs, read by consumer",
+        "by driver, read by consumer",
     ]
     bars = found[10:]
     assert [bar.split("█")[0] for bar in bars] == ["  orders-0 50,000 ", "  orders-1 20,000 "]
@@ -61,7 +61,7 @@ def test_a_narrow_terminal() -> None:
 def test_a_wide_terminal_has_the_way() -> None:
     head, first = text([ORDERS, SENT], 140)[1:3]
     assert head.endswith("commit  way")
-    assert first.endswith("12s  by delta-rs, read by consumer")
+    assert first.endswith("12s  by driver, read by consumer")
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

@@ -1,1 +1,1 @@
-"""What the engine `deletion-vectors` is made of: the log, the vectors and the data files of a table."""
+"""What the engine `driver` is made of: it finds rows, decides what changes do to them, and chooses files to rewrite."""

@@ -43,7 +43,7 @@ APPENDS = {
     },
 }
 READERS: dict[str, dict[str, Any]] = {
-    "consumer": {"sections": "ingest: {reader: consumer}\nmerge: {engine: deletion-vectors}\n"},
+    "consumer": {"sections": "ingest: {reader: consumer}\nmerge: {engine: driver}\n"},
     "spark": {"sections": "ingest: {reader: spark}\n"},
     "appends": APPENDS,
 }
