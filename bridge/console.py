@@ -120,6 +120,9 @@ def batch_line(report: BatchReport) -> str:
         parts.append(f"computed from {report.engine}" if report.verb == "insert" else f"by {report.engine}")
     if report.reader:
         parts.append(f"read by {report.reader}")
+    if report.sender:
+        encoder = f", encoded by {report.encoder}" if report.encoder != report.sender else ""
+        parts.append(f"sent by {report.sender}{encoder}")
     took = f"{report.seconds:.2f} s" if report.seconds < 1 else duration(report.seconds)
     line = "  ".join([*parts, took])
     return f"{line}\n  warning: {report.warning}" if report.warning else line

@@ -10,22 +10,22 @@ from bridge.arrow_formats.arrow_types import arrow_schema
 from bridge.arrow_formats.avro_cursor import Cursor
 from bridge.arrow_formats.avro_plan import Plan, document_plan
 from bridge.arrow_formats.avro_values import read
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.format_rules.avro_table_schema import derived_schema
 from bridge.schema import RowType
+from bridge.ways import NotThisWay
 
 __all__ = ["AvroArrowDecoder", "as_table", "decoder"]
 
 
-def decoder(spec: FormatSpec) -> ArrowDecoder | str:
-    """Return the decoder of a format of plain Avro, or why there is none, as the end of a sentence."""
+def decoder(spec: FormatSpec) -> ArrowDecoder:
+    """Return the decoder of a format of plain Avro. Raises NotThisWay."""
     encoding = str(spec.options.get("encoding", "binary"))
     if encoding != "binary":
-        return f"{spec.name}.encoding is {encoding}"
+        raise NotThisWay(f"{spec.name}.encoding is {encoding}")
     own = derived_schema(spec.name, spec.row, spec.options)
-    plan = document_plan(spec.row, own, own)
-    return plan if isinstance(plan, str) else AvroArrowDecoder(spec.row, plan)
+    return AvroArrowDecoder(spec.row, document_plan(spec.row, own, own))
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class AvroArrowDecoder:
         cursor = Cursor.of(payloads)
         made = as_table(read(self.plan, cursor), self.row, len(payloads))
         if not cursor.is_at_ends:
-            raise NeedsFullDecode("a document is longer than its schema says")
+            raise NotThisWay("a document is longer than its schema says")
         return made
 
 

@@ -17,12 +17,13 @@ from bridge.arrow_formats.avro import as_table
 from bridge.arrow_formats.avro_cursor import Cursor
 from bridge.arrow_formats.avro_plan import Plan, document_plan
 from bridge.arrow_formats.avro_values import read
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.errors import DefinitionError
 from bridge.format_rules.avro_schema import parse
 from bridge.format_rules.avro_table_schema import framed_schema
 from bridge.schema import RowType
+from bridge.ways import NotThisWay
 
 __all__ = ["AvroConfluentArrowDecoder", "decoder", "documents_decoder"]
 
@@ -30,17 +31,18 @@ _MAGIC, _HEADER = 1, 5
 _MOST_PLANS = 256
 
 
-def decoder(spec: FormatSpec) -> ArrowDecoder | str:
+def decoder(spec: FormatSpec) -> ArrowDecoder:
     """Return a decoder that knows no writer's schema yet (see SchemaArrowDecoder), or why there is none, as the end of
     a sentence: the table must be such that documents of its own schema can be read."""
     _, text = framed_schema(spec.name, spec.row, spec.options)
     return documents_decoder(spec.row, text)
 
 
-def documents_decoder(row: RowType, own: str) -> AvroConfluentArrowDecoder | str:
+def documents_decoder(row: RowType, own: str) -> AvroConfluentArrowDecoder:
     """Return the decoder of rows of which `own` is the table's schema, or why there is none; see `decoder`."""
-    plan = _plan(row, own, own)
-    return plan if isinstance(plan, str) else AvroConfluentArrowDecoder(row, own)
+    if isinstance(plan := _plan(row, own, own), str):
+        raise NotThisWay(plan)
+    return AvroConfluentArrowDecoder(row, own)
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class AvroConfluentArrowDecoder:
             return arrow_schema(self.row).empty_table()
         cursor = Cursor.of(payloads)
         if cursor.data[cursor.skip(_MAGIC)].any():
-            raise NeedsFullDecode("a document is not in Confluent's framing")
+            raise NotThisWay("a document is not in Confluent's framing")
         ids = cursor.fixed(">u4")
         first = int(ids[0])
         if (ids == first).all():
@@ -84,12 +86,14 @@ class AvroConfluentArrowDecoder:
         plan = dict(self.plans).get(id)
         if isinstance(plan, Plan):
             return plan
-        raise NeedsFullDecode(f"schema id {id}: {plan or 'it is not known yet'}")
+        raise NotThisWay(f"schema id {id}: {plan or 'it is not known yet'}")
 
 
 @lru_cache(_MOST_PLANS)
 def _plan(row: RowType, own: str, writer: str) -> Plan | str:
     try:
         return document_plan(row, parse(own, "the table"), parse(writer, "it"))
+    except NotThisWay as reason:
+        return str(reason)
     except DefinitionError:
         return "the registry's text is no Avro schema"

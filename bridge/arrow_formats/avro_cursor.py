@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bridge.arrow_formats.base import NeedsFullDecode
+from bridge.ways import NotThisWay
 
 __all__ = ["Cursor", "Integers"]
 
@@ -38,7 +38,7 @@ _MOST_IN_ALL = 2**31 - 2 * _PADDING
 
 
 class Cursor:
-    """One position in each document. Every method raises NeedsFullDecode where a position would leave its document."""
+    """One position in each document. Every method raises NotThisWay where a position would leave its document."""
 
     def __init__(self, data: _Bytes, at: Integers, ends: Integers) -> None:
         self.data, self.at, self._ends = data, at, ends
@@ -47,7 +47,7 @@ class Cursor:
     def of(cls, payloads: pa.BinaryArray) -> Cursor:
         """Return a cursor at the begin of each payload."""
         if isinstance(payloads, pa.ChunkedArray) or payloads.nbytes > _MOST_IN_ALL:
-            raise NeedsFullDecode("the documents take more than 2 GiB")
+            raise NotThisWay("the documents take more than 2 GiB")
         _, offsets, values = payloads.buffers()
         bounds = np.frombuffer(offsets, np.int32)[payloads.offset :][: len(payloads) + 1].astype(np.int64)
         first, last = int(bounds[0]), int(bounds[-1])
@@ -80,14 +80,14 @@ class Cursor:
         begin = self.at
         end = begin + sizes
         if (end > self._ends).any():
-            raise NeedsFullDecode("a document is truncated, or not of its schema")
+            raise NotThisWay("a document is truncated, or not of its schema")
         self.at = end
         return begin
 
     def integers(self, bits: int) -> Integers:
         """Return the next number of each document: an int of 32 bits or a long of 64.
 
-        Raises NeedsFullDecode for a number of more bits, which Java cuts."""
+        Raises NotThisWay for a number of more bits, which Java cuts."""
         begin = self.at
         value = self.data[begin].astype(np.uint64)
         sizes: int | Integers = 1
@@ -95,7 +95,7 @@ class Cursor:
         if rows.size:
             value[rows], more = self._long_numbers(begin[rows])
             if int(more.max()) > _LONGEST[bits] or (bits == 32 and int(value.max()) >> bits):
-                raise NeedsFullDecode(f"a number has more than {bits} bits")
+                raise NotThisWay(f"a number has more than {bits} bits")
             sizes = np.ones(len(begin), np.int64)
             sizes[rows] = more
         self.skip(sizes)
@@ -125,7 +125,7 @@ class Cursor:
         """Return the next number of each document, which is a count of bytes."""
         found = self.integers(32)
         if len(found) and (int(found.min()) < 0 or int(found.max()) > _MOST_BYTES):
-            raise NeedsFullDecode("a length is negative, or more than 64 MiB")
+            raise NotThisWay("a length is negative, or more than 64 MiB")
         return found
 
     def fixed(self, type: str) -> npt.NDArray[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from bridge.format_rules.avro_schema import Node, SchemaField
 from bridge.schema import DataType, RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["Plan", "document_plan", "field_title"]
 
@@ -58,20 +59,13 @@ class Plan:
     """Of a record, in the writer's order."""
 
 
-class _Unplanned(Exception):
-    """The reason, as the end of a sentence."""
-
-
-def document_plan(row: RowType, own: Node, writer: Node) -> Plan | str:
-    """Return how documents of `writer` are read as `row`, or why there is no plan, as the end of a sentence.
+def document_plan(row: RowType, own: Node, writer: Node) -> Plan:
+    """Return how documents of `writer` are read as `row`. Raises NotThisWay where there is no plan.
 
     `own` is the table's own schema: the unit and the scale where the writer has no logical type, and the defaults. A
     plan reads exactly what Spark's path reads; that path also knows lists, rescaled decimals, defaults other than null.
     """
-    try:
-        return _value(row.required(), own, writer, "")
-    except _Unplanned as reason:
-        return str(reason)
+    return _value(row.required(), own, writer, "")
 
 
 def _value(type: DataType, own: Node, writer: Node, path: str) -> Plan:
@@ -82,7 +76,7 @@ def _value(type: DataType, own: Node, writer: Node, path: str) -> Plan:
     # Spark's path takes the first branch that it can read. Documents with other branches are left to it.
     at = next((at for at, branch in enumerate(writer.branches) if branch.kind != "null"), None)
     if at is None:
-        raise _Unplanned(f"the writer of {field_title(path)} has nothing but null")
+        raise NotThisWay(f"the writer of {field_title(path)} has nothing but null")
     branches = [Plan("null", path) if b.kind == "null" else None for b in writer.branches]
     branches[at] = _required(type, own, writer.branches[at], path)
     return Plan("union", path, type, branches=tuple(branches))
@@ -92,10 +86,10 @@ def _required(type: DataType, own: Node, writer: Node, path: str) -> Plan:
     if isinstance(type, RowType):
         _expect(writer, type, path, ("record",))
         if path and not type.fields:
-            raise _Unplanned(f"field {path!r} has no fields")
+            raise NotThisWay(f"field {path!r} has no fields")
         return _record(type, own, writer, path)
     if not isinstance(type, ScalarType):
-        raise _Unplanned(f"field {path!r} is {type.flink()}")
+        raise NotThisWay(f"field {path!r} is {type.flink()}")
     if type.is_string:
         _expect(writer, type, path, _TEXT_SOURCES)
     elif type.is_binary:
@@ -112,7 +106,7 @@ def _required(type: DataType, own: Node, writer: Node, path: str) -> Plan:
 
 def _expect(writer: Node, type: DataType, path: str, kinds: Iterable[str]) -> None:
     if writer.kind not in kinds:
-        raise _Unplanned(f"the writer of {field_title(path)} has {writer.kind}, the table {type.flink()}")
+        raise NotThisWay(f"the writer of {field_title(path)} has {writer.kind}, the table {type.flink()}")
 
 
 def _record(row: RowType, own: Node, writer: Node, path: str) -> Plan:
@@ -134,7 +128,7 @@ def _record(row: RowType, own: Node, writer: Node, path: str) -> Plan:
 
 def _check_absent(type: DataType, own: SchemaField, path: str) -> None:
     if not (type.nullable and own.has_default and own.default is None):
-        raise _Unplanned(f"the writer has no field {path!r}, whose default is not null")
+        raise NotThisWay(f"the writer has no field {path!r}, whose default is not null")
 
 
 def _skipped(writer: Node, path: str, above: tuple[str, ...]) -> Plan:
@@ -144,7 +138,7 @@ def _skipped(writer: Node, path: str, above: tuple[str, ...]) -> Plan:
     if writer.kind != "record":
         return _scalar(writer, path)
     if writer.full_name in above:
-        raise _Unplanned(f"field {path!r} of the writer is a record within itself")
+        raise NotThisWay(f"field {path!r} of the writer is a record within itself")
     _check_names([f.name for f in writer.fields], path)
     above = (*above, writer.full_name)
     return Plan("record", path, fields=tuple((f.name, _skipped(f.node, path, above)) for f in writer.fields))
@@ -152,12 +146,12 @@ def _skipped(writer: Node, path: str, above: tuple[str, ...]) -> Plan:
 
 def _scalar(writer: Node, path: str) -> Plan:
     if writer.kind not in _READ:
-        raise _Unplanned(f"field {path!r} of the writer is a list: its type is {writer.kind}")
+        raise NotThisWay(f"field {path!r} of the writer is a list: its type is {writer.kind}")
     symbols = tuple(map(str, writer.raw["symbols"])) if writer.kind == "enum" else ()
     _check_names(symbols, path)
     size = writer.number("size", -1) if writer.kind == "fixed" else 0
     if not 0 <= size < _MOST_BYTES:
-        raise _Unplanned(f"field {path!r} of the writer has an unusual size")
+        raise NotThisWay(f"field {path!r} of the writer has an unusual size")
     return Plan(writer.kind, path, size=size, symbols=symbols)
 
 
@@ -165,13 +159,13 @@ def _digits(type: ScalarType, own: Node, writer: Node, path: str) -> int:
     precision, scale = type.parameters
     written = (writer if writer.logical == "decimal" else own).number("scale")
     if written != scale:
-        raise _Unplanned(f"the writer of field {path!r} has the scale {written}, the table {type.flink()}")
+        raise NotThisWay(f"the writer of field {path!r} has the scale {written}, the table {type.flink()}")
     if writer.kind == "bytes":
         return precision
     size = writer.number("size")
     digits = min(precision, len(str(2 ** (8 * size - 1) - 1)) - 1) if size else 0
     if scale > digits:
-        raise _Unplanned(f"the writer of field {path!r} has {digits} digits, the table {type.flink()}")
+        raise NotThisWay(f"the writer of field {path!r} has {digits} digits, the table {type.flink()}")
     return digits
 
 
@@ -179,7 +173,7 @@ def _unit(own: Node, writer: Node, path: str) -> str:
     is_moment = writer.logical.startswith(("timestamp-", "local-timestamp-"))
     unit = (writer if is_moment else own).logical.rpartition("-")[2]
     if unit not in ("millis", "micros"):
-        raise _Unplanned(f"the writer of field {path!r} has {writer.logical}")
+        raise NotThisWay(f"the writer of field {path!r} has {writer.logical}")
     return unit
 
 
@@ -187,13 +181,13 @@ def _check_union(writer: Node, path: str) -> None:
     """Leave to Spark what Avro's Java library may refuse; it knows named types of one kind apart, too."""
     kinds = [b.kind for b in writer.branches]
     if not kinds or "union" in kinds or len(set(kinds)) < len(kinds):
-        raise _Unplanned(f"the writer of {field_title(path)} has an unusual union")
+        raise NotThisWay(f"the writer of {field_title(path)} has an unusual union")
 
 
 def _check_names(names: Iterable[str], path: str) -> None:
     names = list(names)
     if len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
-        raise _Unplanned(f"the writer of {field_title(path)} has unusual names")
+        raise NotThisWay(f"the writer of {field_title(path)} has unusual names")
 
 
 def field_title(path: str) -> str:

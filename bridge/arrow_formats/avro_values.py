@@ -10,9 +10,9 @@ import pyarrow as pa
 from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.avro_cursor import Cursor, Integers
 from bridge.arrow_formats.avro_plan import Plan, field_title
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.texts import utf_8
 from bridge.schema import RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["read"]
 
@@ -36,7 +36,7 @@ _MICROS = (-2_208_988_800_000_000, 253_402_300_799_999_999)  # 1900-01-01, the e
 def read(plan: Plan, cursor: Cursor) -> pa.Array | None:
     """Return the next value of each document (at least one), and move behind it; None where it is skipped.
 
-    Raises NeedsFullDecode for bytes that Spark's path may read otherwise, or refuse.
+    Raises NotThisWay for bytes that Spark's path may read otherwise, or refuse.
     """
     if plan.kind == "union":
         return _union(plan, cursor)
@@ -92,8 +92,8 @@ def _branch(plan: Plan, number: int) -> Plan:
     return branch
 
 
-def _other_type(plan: Plan) -> NeedsFullDecode:
-    return NeedsFullDecode(f"{field_title(plan.path)} has another type of a union")
+def _other_type(plan: Plan) -> NotThisWay:
+    return NotThisWay(f"{field_title(plan.path)} has another type of a union")
 
 
 def _nulls(plan: Plan, count: int) -> pa.Array:
@@ -104,7 +104,7 @@ def _nulls(plan: Plan, count: int) -> pa.Array:
 
 def _check_nullable(plan: Plan) -> None:
     if plan.type is not None and not plan.type.nullable:
-        raise NeedsFullDecode(f"{field_title(plan.path)} is null, though it is NOT NULL")
+        raise NotThisWay(f"{field_title(plan.path)} is null, though it is NOT NULL")
 
 
 def _record(plan: Plan, cursor: Cursor) -> pa.Array | None:
@@ -147,7 +147,7 @@ def _floats(plan: Plan, cursor: Cursor) -> pa.Array | None:
         return None
     is_nan = np.isnan(values)
     if is_nan.any() and (values[is_nan].view(bits) != nan).any():
-        raise NeedsFullDecode(f"{field_title(plan.path)} has an unusual NaN")
+        raise NotThisWay(f"{field_title(plan.path)} has an unusual NaN")
     assert isinstance(plan.type, ScalarType)
     return pa.array(values.astype(np.float32 if plan.type.name == "FLOAT" else np.float64, copy=False))
 
@@ -155,7 +155,7 @@ def _floats(plan: Plan, cursor: Cursor) -> pa.Array | None:
 def _booleans(plan: Plan, cursor: Cursor) -> pa.Array | None:
     values = cursor.data[cursor.skip(1)]
     if int(values.max()) > 1:
-        raise NeedsFullDecode(f"{field_title(plan.path)} is neither true nor false")
+        raise NotThisWay(f"{field_title(plan.path)} is neither true nor false")
     return None if plan.type is None else pa.array(values.astype(bool))
 
 
@@ -200,9 +200,9 @@ def _decimals(plan: Plan, cursor: Cursor, begin: Integers, lengths: Integers) ->
             values.cast(pa.decimal128(plan.digits, scale))
         return values.cast(arrow_type(plan.type))
     except (pa.ArrowInvalid, ValueError):  # their texts have payload
-        raise NeedsFullDecode(f"{field_title(plan.path)} is out of range of {plan.type.flink()}") from None
+        raise NotThisWay(f"{field_title(plan.path)} is out of range of {plan.type.flink()}") from None
 
 
 def _check_range(plan: Plan, values: Integers, least: int, most: int) -> None:
     if int(values.min()) < least or int(values.max()) > most:
-        raise NeedsFullDecode(f"{field_title(plan.path)} is out of the usual range")
+        raise NotThisWay(f"{field_title(plan.path)} is out of the usual range")

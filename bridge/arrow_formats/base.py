@@ -21,12 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bridge.ways import NotThisWay
+
 __all__ = [
     "ArrowChanges",
     "ArrowDecoder",
     "ArrowEncoder",
     "ChangeArrowDecoder",
-    "NeedsFullDecode",
     "Places",
     "RowColumns",
     "SchemaArrowDecoder",
@@ -37,17 +38,13 @@ _Self = TypeVar("_Self")
 Places: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 
-class NeedsFullDecode(Exception):
-    """A payload that Spark's path may read otherwise, or refuse; the message says which kind, and has no payload."""
-
-
 def check_keys(keys: Mapping[str, pa.Array]) -> None:
-    """Raise NeedsFullDecode where all columns of a decoded key are null, as of a document that has none of them."""
+    """Raise NotThisWay where all columns of a decoded key are null, as of a document that has none of them."""
     if not keys or not all(column.null_count for column in keys.values()):
         return
     missing = reduce(pc.and_, [pc.is_null(column) for column in keys.values()])
     if pc.any(missing).as_py():
-        raise NeedsFullDecode("a key has no value in any of its columns")
+        raise NotThisWay("a key has no value in any of its columns")
 
 
 class ArrowDecoder(Protocol):
@@ -56,7 +53,7 @@ class ArrowDecoder(Protocol):
     def decode(self, payloads: pa.BinaryArray) -> pa.Table:
         """Return one row for each payload, in their order, in the Arrow types that Spark gives for the row's fields.
 
-        `payloads` has no null. Raises NeedsFullDecode unless Spark's path (`formats.base.Decoder`) gives one row of the
+        `payloads` has no null. Raises NotThisWay unless Spark's path (`formats.base.Decoder`) gives one row of the
         same values for each payload.
         """
         ...
@@ -84,7 +81,7 @@ class ChangeArrowDecoder(Protocol):
     def decode(self, payloads: pa.BinaryArray) -> ArrowChanges:
         """Return the changes of the documents, in their order. Null and zero bytes have none.
 
-        Raises NeedsFullDecode unless Spark's path gives the same changes, and no error, for each payload. Unavailable
+        Raises NotThisWay unless Spark's path gives the same changes, and no error, for each payload. Unavailable
         values are left to it, too.
         """
         ...
@@ -95,7 +92,7 @@ class SchemaArrowDecoder(Protocol):
     """A decoder of documents that name their writer's schema by its id in a schema registry, which it does not ask."""
 
     def with_schemas(self: _Self, schemas: Mapping[int, str]) -> _Self:
-        """Return a decoder of documents of these schemas (texts by id) only; others raise NeedsFullDecode."""
+        """Return a decoder of documents of these schemas (texts by id) only; others raise NotThisWay."""
         ...
 
 

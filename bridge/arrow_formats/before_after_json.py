@@ -11,27 +11,28 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder
 from bridge.arrow_formats.changes import before_after_changes, check_available, documents_of, no_changes
-from bridge.arrow_formats.json import JsonArrowDecoder, unread_field
+from bridge.arrow_formats.json import JsonArrowDecoder, refuse_unread
 from bridge.definition import FormatSpec
 from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.change_documents import DEBEZIUM, OGG, Operations, before_image_type
 from bridge.schema import RowField, RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["BeforeAfterArrowDecoder", "debezium", "ogg"]
 
 _WRAPPER = "payload"
 
 
-def debezium(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
-    """Return the decoder of Debezium's documents, with Kafka Connect's schema or without, or why there is none."""
+def debezium(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
+    """Return the decoder of Debezium's documents, with Kafka Connect's schema or without. Raises NotThisWay."""
     wrapper = _WRAPPER if CdcOptions.of(spec.name, spec.options).schema_include else ""
     return _decoder(spec, key, DEBEZIUM, wrapper=wrapper, has_unavailable=True)
 
 
-def ogg(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
-    """Return the decoder of GoldenGate's documents, or why there is none, as the end of a sentence."""
+def ogg(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
+    """Return the decoder of GoldenGate's documents. Raises NotThisWay."""
     return _decoder(spec, key, OGG)
 
 
@@ -42,9 +43,8 @@ def _decoder(
     *,
     wrapper: str = "",
     has_unavailable: bool = False,
-) -> ChangeArrowDecoder | str:
-    if unread := unread_field(spec.row):
-        return unread
+) -> ChangeArrowDecoder:
+    refuse_unread(spec.row)
     row, before = spec.row, before_image_type(spec.row, key)
     event = RowType(
         (RowField("before", before), RowField("after", row), RowField(words.field, ScalarType("STRING")))
@@ -77,7 +77,7 @@ class BeforeAfterArrowDecoder:
         if self.is_wrapped:
             (events,) = columns
             if events.null_count:
-                raise NeedsFullDecode(f"field {_WRAPPER!r} is null or missing")
+                raise NotThisWay(f"field {_WRAPPER!r} is null or missing")
             columns = events.flatten()
         before, after, operations = columns
         if self.has_unavailable:

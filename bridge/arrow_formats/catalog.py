@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from bridge.arrow_formats.base import ArrowDecoder, ArrowEncoder, ChangeArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.options.formats import FORMATS, load
+from bridge.ways import NotThisWay
 
 __all__ = ["arrow_decoder", "arrow_encoder", "change_arrow_decoder"]
 
 
-def arrow_decoder(spec: FormatSpec) -> ArrowDecoder | str:
-    """Return the decoder of `spec`, or why there is none, as the end of a sentence."""
-    reference = FORMATS[spec.name].arrow
-    if not reference:
-        return f"the format is {spec.name}"
-    found: ArrowDecoder | str = load(reference)(spec)
+def arrow_decoder(spec: FormatSpec) -> ArrowDecoder:
+    """Return the decoder of `spec`. Raises NotThisWay where there is none."""
+    found: ArrowDecoder = _loaded(spec, FORMATS[spec.name].arrow)(spec)
     return found
 
 
-def change_arrow_decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
-    """Return the decoder of changes of a table with this `key`, or why there is none, as the end of a sentence."""
-    reference = FORMATS[spec.name].arrow_changes
-    if not reference:
-        return f"the format is {spec.name}"
-    found: ChangeArrowDecoder | str = load(reference)(spec, key)
+def change_arrow_decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
+    """Return the decoder of changes of a table with this `key`. Raises NotThisWay where there is none."""
+    found: ChangeArrowDecoder = _loaded(spec, FORMATS[spec.name].arrow_changes)(spec, key)
     return found
 
 
-def arrow_encoder(spec: FormatSpec) -> ArrowEncoder | str:
-    """Return the encoder of `spec`, or why there is none, as the end of a sentence."""
-    reference = FORMATS[spec.name].arrow_encoder
-    if not reference:
-        return f"the format is {spec.name}"
-    found: ArrowEncoder | str = load(reference)(spec)
+def arrow_encoder(spec: FormatSpec) -> ArrowEncoder:
+    """Return the encoder of `spec`. Raises NotThisWay where there is none."""
+    found: ArrowEncoder = _loaded(spec, FORMATS[spec.name].arrow_encoder)(spec)
     return found
+
+
+def _loaded(spec: FormatSpec, reference: str) -> Any:
+    if not reference:
+        raise NotThisWay(f"the format is {spec.name}")
+    return load(reference)

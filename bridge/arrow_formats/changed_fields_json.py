@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.arrow_types import arrow_type
-from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder, NeedsFullDecode, Places
+from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder, Places
 from bridge.arrow_formats.changes import documents_of, is_one_of, made_changes, no_changes
-from bridge.arrow_formats.json import JsonArrowDecoder, unread_field
+from bridge.arrow_formats.json import JsonArrowDecoder, refuse_unread
 from bridge.arrow_formats.text_values import text_row, typed_values
 from bridge.definition import FormatSpec
 from bridge.format_rules.cdc_options import CdcOptions
@@ -30,35 +30,33 @@ from bridge.format_rules.change_documents import (
 )
 from bridge.format_rules.json_options import Numbers
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["ChangedFieldsArrowDecoder", "canal", "maxwell"]
 
 _STRING = ScalarType("STRING")
 
 
-def canal(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
-    """Return the decoder of Canal's documents, or why there is none, as the end of a sentence."""
+def canal(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
+    """Return the decoder of Canal's documents. Raises NotThisWay."""
     options = CdcOptions.of(spec.name, spec.options)
     if options.database_include is not None or options.table_include is not None:
-        return f"{spec.name} has a pattern of databases or tables"
+        raise NotThisWay(f"{spec.name} has a pattern of databases or tables")
     return _decoder(spec, key, CANAL, several=True)
 
 
-def maxwell(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
-    """Return the decoder of Maxwell's documents, or why there is none, as the end of a sentence."""
+def maxwell(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
+    """Return the decoder of Maxwell's documents. Raises NotThisWay."""
     return _decoder(spec, key, MAXWELL, several=False)
 
 
-def _decoder(
-    spec: FormatSpec, key: Sequence[str], words: Operations, *, several: bool
-) -> ChangeArrowDecoder | str:
-    if unread := unread_field(spec.row):
-        return unread
+def _decoder(spec: FormatSpec, key: Sequence[str], words: Operations, *, several: bool) -> ChangeArrowDecoder:
+    refuse_unread(spec.row)
     before = before_image_type(spec.row, key)
     if null_is_not_absent(spec.row, before):
         if before == spec.row:
-            return "all columns are in the PRIMARY KEY"
-        return (
+            raise NotThisWay("all columns are in the PRIMARY KEY")
+        raise NotThisWay(
             f"columns of the PRIMARY KEY are not NOT NULL, and 'old' of {spec.name} may have nulls for them"
         )
     iso_8601 = CdcOptions.of(spec.name, spec.options).json.iso_8601
@@ -85,7 +83,7 @@ class ChangedFieldsArrowDecoder:
         first, second = (self._texts, self._typed) if self.several else (self._typed, self._texts)
         try:
             return first(documents)
-        except NeedsFullDecode:
+        except NotThisWay:
             return second(documents)
 
     def _typed(self, documents: pa.BinaryArray) -> ArrowChanges:
@@ -115,7 +113,7 @@ class ChangedFieldsArrowDecoder:
     def _changes(self, data: pa.Array, old: pa.Array, operations: pa.StringArray) -> ArrowChanges:
         words = self.words
         if not is_one_of(operations, words.known).all():
-            raise NeedsFullDecode(f"field {words.field!r} of a change is missing or unknown")
+            raise NotThisWay(f"field {words.field!r} of a change is missing or unknown")
         skipped = is_one_of(operations, words.skipped)
         if skipped.any():
             data, old, operations = (values.filter(pa.array(~skipped)) for values in (data, old, operations))
@@ -124,7 +122,7 @@ class ChangedFieldsArrowDecoder:
             data, old, operations = _one_row_each(data, old, operations)
             missing = data.null_count
         if missing:
-            raise NeedsFullDecode("field 'data' of a change is null or missing, or has no row")
+            raise NotThisWay("field 'data' of a change is null or missing, or has no row")
         updates, deletes = is_one_of(operations, (words.update,)), is_one_of(operations, (words.delete,))
         retracts = deletes | (updates & old.is_valid().to_numpy(zero_copy_only=False))
         before = _before_images(data, old, deletes, self.before)

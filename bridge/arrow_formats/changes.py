@@ -1,6 +1,6 @@
 """Operations and images of change documents to changes, as Spark's decoders of CDC formats make them of each document.
 
-What these report as an error raises NeedsFullDecode: Spark's path names the record, or drops it.
+What these report as an error raises NotThisWay: Spark's path names the record, or drops it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.arrow_types import arrow_schema
-from bridge.arrow_formats.base import ArrowChanges, NeedsFullDecode, Places
+from bridge.arrow_formats.base import ArrowChanges, Places
 from bridge.format_rules.change_documents import PLACEHOLDER, Operations
 from bridge.schema import RowType
+from bridge.ways import NotThisWay
 
 __all__ = [
     "before_after_changes",
@@ -54,12 +55,12 @@ def before_after_changes(
     deletes = is_one_of(operations, (words.delete,))
     adds = inserts | updates
     if not (adds | deletes).all():
-        raise NeedsFullDecode(f"field {words.field!r} of a change is missing or unknown")
+        raise NotThisWay(f"field {words.field!r} of a change is missing or unknown")
     has_before, has_after = _is_there(before), _is_there(after)
     if not has_after[adds].all():
-        raise NeedsFullDecode("a change has no after image")
+        raise NotThisWay("a change has no after image")
     if not has_before[deletes].all():
-        raise NeedsFullDecode("a delete has no before image")
+        raise NotThisWay("a delete has no before image")
     retracts = deletes | (updates & has_before)
     return made_changes(after, adds, before, retracts, deletes, row, key_row)
 
@@ -98,7 +99,7 @@ def is_one_of(texts: pa.StringArray, words: Sequence[str]) -> _Flags:
 
 
 def check_available(image: pa.StructArray) -> None:
-    """Raise NeedsFullDecode where a field of an image is Debezium's placeholder for an unavailable value."""
+    """Raise NotThisWay where a field of an image is Debezium's placeholder for an unavailable value."""
     for field, values in zip(image.type, image.flatten(), strict=True):
         if pa.types.is_list(field.type):
             found = _has_placeholder_list(values)
@@ -107,7 +108,7 @@ def check_available(image: pa.StructArray) -> None:
         else:
             found = False
         if found:
-            raise NeedsFullDecode(f"field {field.name!r} of a change has an unavailable value")
+            raise NotThisWay(f"field {field.name!r} of a change has an unavailable value")
 
 
 def _has_placeholder_list(lists: pa.ListArray) -> bool:

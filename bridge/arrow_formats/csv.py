@@ -12,34 +12,35 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from bridge.arrow_formats.arrow_types import arrow_schema
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder
 from bridge.arrow_formats.text_values import usual_values
 from bridge.arrow_formats.texts import as_lines
 from bridge.definition import FormatSpec
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.schema import RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["CsvArrowDecoder", "decoder"]
 
 _BOM = "\ufeff"
 
 
-def decoder(spec: FormatSpec) -> ArrowDecoder | str:
-    """Return the decoder of a csv format, or why there is none, as the end of a sentence.
+def decoder(spec: FormatSpec) -> ArrowDecoder:
+    """Return the decoder of a csv format. Raises NotThisWay.
 
-    A bad line raises NeedsFullDecode, so that options about bad lines need not be known.
+    A bad line does so, too, so that options about bad lines need not be known.
     """
     options = CsvOptions.of(spec.options)
     for field in spec.row.fields:
         if not isinstance(field.type, ScalarType) or field.type.is_binary:
-            return f"field {field.name!r} of a line is {field.type.flink()}"
+            raise NotThisWay(f"field {field.name!r} of a line is {field.type.flink()}")
     if not spec.row.fields:
-        return "a line has no fields"
+        raise NotThisWay("a line has no fields")
     if options.escape is not None or options.trim or options.allow_comments:
-        return f"{spec.name} has escapes, comments, or spaces to be trimmed"
+        raise NotThisWay(f"{spec.name} has escapes, comments, or spaces to be trimmed")
     special = options.delimiter + (options.quote or "")
     if not special.isascii() or options.delimiter == options.quote or options.quote in ("\r", "\n"):
-        return f"{spec.name} has an unusual delimiter or quote"
+        raise NotThisWay(f"{spec.name} has an unusual delimiter or quote")
     return CsvArrowDecoder(
         spec.row, options.delimiter, options.quote, options.null_literal, options.empty_as_null
     )
@@ -69,14 +70,14 @@ class CsvArrowDecoder:
     def _checked_lines(self, payloads: pa.BinaryArray) -> bytes:
         """Join documents by line feeds where Arrow's reader splits each as Jackson does."""
         if not pc.min(pc.binary_length(payloads)).as_py():
-            raise NeedsFullDecode("a document is empty")
+            raise NotThisWay("a document is empty")
         texts, data = as_lines(payloads)
         if data.count(b"\n") >= len(texts) or b"\r" in data or b"\0" in data:
-            raise NeedsFullDecode("a document has a line break or a NUL")
+            raise NotThisWay("a document has a line break or a NUL")
         if _BOM.encode() in data and pc.any(pc.starts_with(texts, _BOM)).as_py():
-            raise NeedsFullDecode("a document has a byte order mark")
+            raise NotThisWay("a document has a byte order mark")
         if self.quote is not None and self.quote.encode() in data and self._has_odd_quotes(texts):
-            raise NeedsFullDecode("a document has quotes that do not enclose a field")
+            raise NotThisWay("a document has quotes that do not enclose a field")
         return data
 
     def _has_odd_quotes(self, texts: pa.StringArray) -> bool:
@@ -100,9 +101,9 @@ class CsvArrowDecoder:
                 ),
             )
         except pa.ArrowInvalid:  # its text has payload
-            raise NeedsFullDecode("a document has more or fewer fields than the row") from None
+            raise NotThisWay("a document has more or fewer fields than the row") from None
         if table.num_rows != count:
-            raise NeedsFullDecode("a document is not one line")
+            raise NotThisWay("a document is not one line")
         return list(table.columns)
 
     def _column(self, texts: pa.StringArray, type: object, name: str) -> pa.Array:
@@ -113,4 +114,4 @@ class CsvArrowDecoder:
         try:
             return usual_values(texts, type)
         except pa.ArrowInvalid:  # its text has payload
-            raise NeedsFullDecode(f"field {name!r} has an unusual {type.name}") from None
+            raise NotThisWay(f"field {name!r} has an unusual {type.name}") from None

@@ -18,13 +18,13 @@ from bridge.schema import RowType
 __all__ = ["DebeziumAvroArrowDecoder", "decoder"]
 
 
-def decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder | str:
+def decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
     """Return a decoder that knows no writer's schema yet (see SchemaArrowDecoder), or why there is none, as the end of
     a sentence: the table must be such that events of its own schema can be read."""
     before = before_image_type(spec.row, key)
     _, text = event_schema(spec.name, spec.row, spec.options)
     events = documents_decoder(envelope(spec.row, before), text)
-    return events if isinstance(events, str) else DebeziumAvroArrowDecoder(events, spec.row, before)
+    return DebeziumAvroArrowDecoder(events, spec.row, before)
 
 
 @dataclass(frozen=True)

@@ -16,36 +16,35 @@ from pyarrow import json
 
 from bridge.arrow_formats import json_documents, json_values
 from bridge.arrow_formats.arrow_types import arrow_schema
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.format_rules.json_rows import CONNECT_ENVELOPE, types
 from bridge.schema import DataType, MapType, RowType, ScalarType
+from bridge.ways import NotThisWay
 
-__all__ = ["JsonArrowDecoder", "decoder", "unread_field"]
+__all__ = ["JsonArrowDecoder", "decoder", "refuse_unread"]
 
 # Without a field Arrow's reader would infer some.
 _NO_FIELDS = pa.schema([("", pa.null())])
 
 
-def decoder(spec: FormatSpec) -> ArrowDecoder | str:
-    """Return the decoder of a json format, or why there is none, as the end of a sentence.
+def decoder(spec: FormatSpec) -> ArrowDecoder:
+    """Return the decoder of a json format. Raises NotThisWay.
 
-    A bad document raises NeedsFullDecode, so that options about bad documents need not be known. Under
+    A bad document does so, too, so that options about bad documents need not be known. Under
     `fail-on-missing-field` the same is true for every null, as Arrow does not tell a missing field from a null.
     """
-    if unread := unread_field(spec.row):
-        return unread
+    refuse_unread(spec.row)
     options = JsonOptions.of(spec.options)
     return JsonArrowDecoder(spec.row, options.iso_8601, options.numbers, options.fail_on_missing_field)
 
 
-def unread_field(row: RowType) -> str | None:
-    """Return which field of `row` has a type that is not read, as the end of a sentence; None where all are."""
+def refuse_unread(row: RowType) -> None:
+    """Raise NotThisWay for a field of `row` whose type is not read."""
     for field in row.fields:
         if not all(map(_is_read, types(field.type))):
-            return f"field {field.name!r} of a json document is {field.type.flink()}"
-    return None
+            raise NotThisWay(f"field {field.name!r} of a json document is {field.type.flink()}")
 
 
 def _is_read(type: DataType) -> bool:
@@ -73,7 +72,7 @@ class JsonArrowDecoder:
         lines = json_documents.checked_lines(payloads, decimals=decimals)
         values = _read(lines, json_values.read_schema(self.row) if self.row.fields else _NO_FIELDS)
         if values.num_rows != len(payloads):
-            raise NeedsFullDecode("a document is not one object")
+            raise NotThisWay("a document is not one object")
         if not self.row.fields:
             return values.select([])
         conversion = json_values.Conversion(self.iso_8601, self.numbers, self.no_nulls)
@@ -86,7 +85,7 @@ class JsonArrowDecoder:
 def _check_not_foreign(payloads: pa.BinaryArray, columns: Sequence[pa.Array]) -> None:
     empty = payloads.filter(reduce(pc.and_, [column.is_null() for column in columns])).cast(pa.string())
     if pc.any(pc.match_substring_regex(empty, CONNECT_ENVELOPE)).as_py():
-        raise NeedsFullDecode("a document has none of the row's fields, and is an envelope of Kafka Connect")
+        raise NotThisWay("a document has none of the row's fields, and is an envelope of Kafka Connect")
 
 
 def _read(lines: json_documents.Lines, schema: pa.Schema) -> pa.Table:
@@ -97,4 +96,4 @@ def _read(lines: json_documents.Lines, schema: pa.Schema) -> pa.Table:
             parse_options=json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:  # its text has payload
-        raise NeedsFullDecode("Arrow's reader refuses a document") from None
+        raise NotThisWay("Arrow's reader refuses a document") from None

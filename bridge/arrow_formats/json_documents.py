@@ -13,8 +13,8 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.texts import as_lines
+from bridge.ways import NotThisWay
 
 __all__ = ["Lines", "checked_lines"]
 
@@ -59,18 +59,18 @@ def checked_lines(payloads: pa.BinaryArray, *, decimals: bool) -> Lines:
 
     Joined by line feeds, such documents are read as one object or more each, or not at all: a line feed is illegal in
     a string, and between } and { it is legal only outside of all objects. So they are one object each where Arrow
-    finds as many rows as documents. Raises NeedsFullDecode for documents that Arrow's reader may accept although
+    finds as many rows as documents. Raises NotThisWay for documents that Arrow's reader may accept although
     Spark's path does not; `decimals` tells whether decimals are read from them.
     """
     texts, data = as_lines(payloads)
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
-        raise NeedsFullDecode("a document is not one object")
+        raise NotThisWay("a document is not one object")
     if b"\0" in data:
-        raise NeedsFullDecode("a document has a NUL")
+        raise NotThisWay("a document has a NUL")
     if _contains(data, b"NaN", b"Inf") and _has_not_finite(texts):
-        raise NeedsFullDecode("a document has a number that is not finite")
+        raise NotThisWay("a document has a number that is not finite")
     if decimals and _contains(data, *_DECIMAL_HINTS) and _has_odd_decimal(texts):
-        raise NeedsFullDecode("a document may have a decimal with an unusual exponent or many zeros")
+        raise NotThisWay("a document may have a decimal with an unusual exponent or many zeros")
     lengths = pc.binary_length(payloads)
     longest: int = pc.max(lengths).as_py()
     if longest > _LONGEST_NUMBER:
@@ -102,18 +102,18 @@ def _has_odd_decimal(texts: pa.StringArray) -> bool:
 
 def _check_limits(texts: pa.StringArray, lengths: pa.Int32Array, data: bytes) -> None:
     if _LONG_DIGITS in data.translate(_DIGITS_AS_ZERO):
-        raise NeedsFullDecode("a document may have a number of more than 1,000 characters")
+        raise NotThisWay("a document may have a number of more than 1,000 characters")
     deep = texts.filter(pc.greater(lengths, 2 * _DEEPEST))
     if not len(deep):
         return
     brackets = pc.add(pc.count_substring(deep, "["), pc.count_substring(deep, "{"))
     for text in deep.filter(pc.greater_equal(brackets, _DEEPEST)):
         if _depth(text.as_buffer().to_pybytes()) >= _DEEPEST:
-            raise NeedsFullDecode("a document is nested 1,000 deep or more")
+            raise NotThisWay("a document is nested 1,000 deep or more")
     for text in deep.filter(pc.greater(pc.binary_length(deep), _LONGEST_NAME)):
         strings = _STRING_OR_NAME.finditer(text.as_buffer().to_pybytes())
         if any(s.end() - s.start() > _LONGEST_NAME for s in strings if s[1]):
-            raise NeedsFullDecode("a document has a name of more than 50,000 characters")
+            raise NotThisWay("a document has a name of more than 50,000 characters")
 
 
 def _depth(document: bytes) -> int:

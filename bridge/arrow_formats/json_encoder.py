@@ -23,6 +23,7 @@ from bridge.errors import UnwritableRowError
 from bridge.format_rules.invalid_texts import invalid_text
 from bridge.format_rules.json_options import JsonOptions
 from bridge.schema import DataType, RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["JsonArrowEncoder", "encoder"]
 
@@ -32,13 +33,13 @@ _AS_THEY_ARE = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", *_
 _IN_QUOTES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
-def encoder(spec: FormatSpec) -> ArrowEncoder | str:
-    """Return the encoder of a json format, or why there is none, as the end of a sentence."""
+def encoder(spec: FormatSpec) -> ArrowEncoder:
+    """Return the encoder of a json format. Raises NotThisWay."""
     if spec.constants:
-        return "its documents have constants"
+        raise NotThisWay("its documents have constants")
     for field in spec.row.fields:
         if not _is_written(field.type):
-            return f"field {field.name!r} of a json document is {field.type.flink()}"
+            raise NotThisWay(f"field {field.name!r} of a json document is {field.type.flink()}")
     return JsonArrowEncoder(spec.row, spec.columns, JsonOptions.of(spec.options), spec.name)
 
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.arrow_types import arrow_type
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.temporal_texts import dates, is_temporal, moments
 from bridge.format_rules.json_options import Numbers
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["Conversion", "read_schema"]
 
@@ -47,7 +47,7 @@ def _read_type(type: DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class Conversion:
-    """Converts the columns of `read_schema`. Raises NeedsFullDecode for values that Spark's path may read otherwise."""
+    """Converts the columns of `read_schema`. Raises NotThisWay for values that Spark's path may read otherwise."""
 
     iso_8601: bool
     numbers: Numbers
@@ -60,7 +60,7 @@ class Conversion:
 
     def _field(self, values: pa.Array, type: DataType, path: str) -> pa.Array:
         if self.no_nulls and values.null_count:
-            raise NeedsFullDecode(f"field {path!r} is null or missing")
+            raise NotThisWay(f"field {path!r} is null or missing")
         return self._value(values, type, path)
 
     def _value(self, values: pa.Array, type: DataType, path: str) -> pa.Array:
@@ -77,10 +77,10 @@ class Conversion:
         try:
             return self._scalar(values, type)
         except pa.ArrowInvalid:  # its text has payload
-            raise NeedsFullDecode(f"field {path!r} has an unusual {type.name}") from None
+            raise NotThisWay(f"field {path!r} has an unusual {type.name}") from None
 
     def _scalar(self, values: pa.Array, type: ScalarType) -> pa.Array:
-        """Return the values; raises ArrowInvalid for what NeedsFullDecode is raised for."""
+        """Return the values; raises ArrowInvalid for what NotThisWay is raised for."""
         if type.name == "DECIMAL":
             return _decimals(values, type)
         if type.name == "DATE":

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from bridge.arrow_formats.arrow_types import arrow_schema, arrow_type
 from bridge.arrow_formats.avro_cursor import Cursor
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode
+from bridge.arrow_formats.base import ArrowDecoder
 from bridge.arrow_formats.texts import utf_8
 from bridge.definition import FormatSpec
 from bridge.format_rules.raw import RawShape
 from bridge.schema import RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["RawArrowDecoder", "decoder"]
 
@@ -29,11 +30,11 @@ _NUMBERS = {
 }
 
 
-def decoder(spec: FormatSpec) -> ArrowDecoder | str:
-    """Return the decoder of a format of raw bytes, or why there is none, as the end of a sentence."""
+def decoder(spec: FormatSpec) -> ArrowDecoder:
+    """Return the decoder of a format of raw bytes. Raises NotThisWay."""
     shape = RawShape(spec.row, spec.options)
     if shape.type.is_string and shape.charset != _UTF_8:
-        return f"{spec.name}.charset is {shape.charset}"
+        raise NotThisWay(f"{spec.name}.charset is {shape.charset}")
     return RawArrowDecoder(spec.row, shape.big)
 
 
@@ -61,10 +62,10 @@ class RawArrowDecoder:
         cursor = Cursor.of(payloads)
         values = cursor.fixed((">" if self.big else "<") + _NUMBERS[type.name])
         if not cursor.is_at_ends:
-            raise NeedsFullDecode(f"a document is longer than its type, {type.name}")
+            raise NotThisWay(f"a document is longer than its type, {type.name}")
         if type.name == "BOOLEAN":
             return pa.array(values != 0)
         values = values.astype(values.dtype.newbyteorder("="))
         if values.dtype.kind == "f" and np.isnan(values).any():
-            raise NeedsFullDecode("a number is NaN, which Java writes in one way")
+            raise NotThisWay("a number is NaN, which Java writes in one way")
         return pa.array(values, arrow_type(type))

@@ -59,10 +59,7 @@ class RecordEncoder:
         return keys, pc.if_else(retracts, pa.scalar(None, values.type), values)
 
 
-def record_encoder(topic: Topic) -> RecordEncoder | str:
-    """Return the encoder of a topic's records, or why there is none, as the end of a sentence."""
+def record_encoder(topic: Topic) -> RecordEncoder:
+    """Return the encoder of a topic's records. Raises NotThisWay."""
     key = None if topic.key is None else arrow_encoder(topic.key)
-    value = arrow_encoder(topic.value)
-    if isinstance(key, str):
-        return key
-    return value if isinstance(value, str) else RecordEncoder(key, value)
+    return RecordEncoder(key, arrow_encoder(topic.value))

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.arrow_types import arrow_type
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.temporal_texts import dates, is_temporal, moments
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
+from bridge.ways import NotThisWay
 
 __all__ = ["text_row", "typed_values", "usual_values"]
 
@@ -28,7 +28,7 @@ def text_row(row: RowType) -> RowType:
 def typed_values(values: pa.Array, type: DataType, *, iso_8601: bool) -> pa.Array:
     """Return rows, or lists of rows, of JSON whose fields were read as `text_row` has them, as rows of `type`.
 
-    Raises NeedsFullDecode for texts that are not usual.
+    Raises NotThisWay for texts that are not usual.
     """
     mask = values.is_null() if values.null_count else None
     if isinstance(type, ArrayType):
@@ -50,7 +50,7 @@ def _field(values: pa.Array, field: RowField, iso_8601: bool) -> pa.Array:
             return pc.equal(values, "true")
         return usual_values(values, field.type, iso_8601=iso_8601)
     except pa.ArrowInvalid:  # its text has payload
-        raise NeedsFullDecode(f"field {field.name!r} has an unusual {field.type.name}") from None
+        raise NotThisWay(f"field {field.name!r} has an unusual {field.type.name}") from None
 
 
 def usual_values(texts: pa.StringArray, type: ScalarType, *, iso_8601: bool = False) -> pa.Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.arrow_formats.base import NeedsFullDecode
+from bridge.ways import NotThisWay
 
 __all__ = ["as_lines", "utf_8"]
 
@@ -13,20 +13,20 @@ _MOST_BYTES = 2**31 - 2
 
 
 def utf_8(values: pa.BinaryArray, what: str) -> pa.StringArray:
-    """Return bytes as text. Raises NeedsFullDecode, about `what`, unless all of them are valid UTF-8."""
+    """Return bytes as text. Raises NotThisWay, about `what`, unless all of them are valid UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:  # its text has payload
-        raise NeedsFullDecode(f"{what} is not valid UTF-8") from None
+        raise NotThisWay(f"{what} is not valid UTF-8") from None
 
 
 def as_lines(payloads: pa.BinaryArray) -> tuple[pa.StringArray, bytes]:
     """Return documents (at least one) as texts, and joined by line feeds.
 
-    Raises NeedsFullDecode where they take more than 2 GiB, or are not valid UTF-8.
+    Raises NotThisWay where they take more than 2 GiB, or are not valid UTF-8.
     """
     if pc.sum(pc.binary_length(payloads)).as_py() + len(payloads) > _MOST_BYTES:
-        raise NeedsFullDecode("the documents take more than 2 GiB")
+        raise NotThisWay("the documents take more than 2 GiB")
     texts = utf_8(payloads, "a document")
     together = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     return texts, pc.binary_join(together, "\n")[0].as_buffer().to_pybytes()

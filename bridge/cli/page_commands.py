@@ -92,10 +92,10 @@ def report(
     """
     from bridge.history.commits import CommitLog
     from bridge.lake.reached_store import reached_store
-    from bridge.lake.unsupported import UnsupportedByEngine
     from bridge.pages.history_page import history_page, known_quality
     from bridge.quality.report import write
     from bridge.quality.wording import counted
+    from bridge.ways import NotThisWay
 
     screen, definition = Screen(), load_pipeline(file, insert, table)
     if definition.delta.path is None:
@@ -106,7 +106,7 @@ def report(
         log = CommitLog(reached_store(definition.delta.path), commits, with_files=True)
         with screen.busy(f"reading the log of {definition.delta}"):
             log.follow()
-    except (UnsupportedByEngine, OSError) as failed:
+    except (NotThisWay, OSError) as failed:
         raise BridgeError(f"{definition.delta}: its log cannot be read: {failed}") from failed
     runs, quality = known_quality(definition, log)
     out = html or Path(f"{definition.name}-history.html")

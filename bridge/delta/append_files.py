@@ -29,7 +29,7 @@ from bridge.lake.data_files import arrow_schema
 from bridge.lake.snapshot import Action, Snapshot, open_snapshot
 from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import Store
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ class FileAppends:
     """The appends of one run to one table. It keeps what it knows of the table's log. Threads may share it: one reads
     ahead while another one commits.
 
-    Raises UnsupportedByEngine for a table that is in another store (see `table_store`), has partitions, or has what the
+    Raises NotThisWay for a table that is in another store (see `table_store`), has partitions, or has what the
     driver does not handle as Spark does (see `driver_tables`).
     """
 
@@ -65,7 +65,7 @@ class FileAppends:
         self._refuse_unsupported(self._newest())
 
     def target(self) -> AppendTarget:
-        """How files for the newest version are to be written. Raises UnsupportedByEngine where none can be appended."""
+        """How files for the newest version are to be written. Raises NotThisWay where none can be appended."""
         with self._lock:
             snapshot = self._newest()
             store, description = snapshot.store, _description(snapshot)
@@ -73,7 +73,7 @@ class FileAppends:
         metadata = description["metaData"]
         schema = arrow_schema(metadata)
         if not set(self._table.columns) <= set(schema.names):
-            raise UnsupportedByEngine("the columns of the table have changed meanwhile")
+            raise NotThisWay("the columns of the table have changed meanwhile")
         columns = columns_with_statistics(metadata["configuration"], len(schema))
         return AppendTarget(store, schema, columns, description)
 
@@ -83,7 +83,7 @@ class FileAppends:
         """Append the files of `adds`, which were written for `target` and have `rows` rows, and record `progress`, in
         one commit or not at all. Each batch number is accepted once, so a repeated batch adds nothing.
 
-        Raises UnsupportedByEngine, with nothing committed, if the table is described otherwise than the files were
+        Raises NotThisWay, with nothing committed, if the table is described otherwise than the files were
         written for; ConcurrentRunError if another run has committed that batch; TableError if another table has
         replaced this one, or if other writers were first at every attempt.
         """
@@ -110,7 +110,7 @@ class FileAppends:
             return MergeResult(committed_version(table, progress), skipped=True)
         progress = following(table, progress, snapshot.version)
         if _description(snapshot) != target.description:
-            raise UnsupportedByEngine("the columns or properties of the table have changed meanwhile")
+            raise NotThisWay("the columns or properties of the table have changed meanwhile")
         version = snapshot.version + 1
         actions: list[Action] = [
             {"commitInfo": append_info(snapshot.version, progress.to_json(table.id), adds, rows)},
@@ -131,7 +131,7 @@ class FileAppends:
         refuse_unsupported_table(snapshot, ())
         for name in not_null_columns(snapshot):
             if name not in self._table.columns:
-                raise UnsupportedByEngine(f"column {name!r} is NOT NULL, and not a column of the pipeline")
+                raise NotThisWay(f"column {name!r} is NOT NULL, and not a column of the pipeline")
 
 
 def _description(snapshot: Snapshot) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Finds the data files of appended rows, and of a version, in the log, and lets Spark read them.
 
 Delta answers the same from snapshots of the log and a plan of the change feed, which cost several Spark jobs: for a
-batch of a script more than its query. Where this module could read other rows it answers None, and its callers ask
+batch of a script more than its query. Where this module could read other rows it raises NotThisWay, and its callers ask
 Delta: see `logged_files`, commits that did more than to append rows, deletion vectors. See
 docs/adr/045-appended-rows-are-read-from-their-files.md.
 
@@ -14,9 +14,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from bridge.delta.log_description import newest_version
 from bridge.delta.logged_files import (
-    AskDelta,
     NamedFiles,
     added_files,
     asking_delta,
@@ -27,6 +25,7 @@ from bridge.delta.logged_files import (
 )
 from bridge.delta.table import Table
 from bridge.lake.snapshot import Action, live_rows
+from bridge.ways import NotThisWay
 
 __all__ = [
     "appended_files",
@@ -34,71 +33,53 @@ __all__ = [
     "count_at",
     "files_at",
     "has_no_files",
-    "newest_files",
-    "newest_rows",
     "rows_at",
 ]
 
 
-def appended_files(table: Table, first: int, last: int) -> NamedFiles | None:
+def appended_files(table: Table, first: int, last: int) -> NamedFiles:
     """The files of the rows that versions first..last, both inclusive and not the table's first one, have added, if
-    they did nothing else to its rows. None where Delta must be asked, which then raises what is wrong."""
-    try:
-        with asking_delta():
-            snapshot = open_log(table, first - 1, with_files=False)
-            adds = [add for _, commit in commits(snapshot, first, last) for add in _appended(commit)]
-            return named_files(table, snapshot, adds)
-    except AskDelta:
-        return None
+    they did nothing else to its rows. Raises NotThisWay where Delta must be asked, which then raises what is wrong."""
+    with asking_delta():
+        snapshot = open_log(table, first - 1, with_files=False)
+        adds = [add for _, commit in commits(snapshot, first, last) for add in _appended(commit)]
+        return named_files(table, snapshot, adds)
 
 
-def files_at(table: Table, version: int) -> NamedFiles | None:
-    """The files of a version, some maybe with a deletion vector. None where Delta must be asked, which then raises what
-    is wrong."""
-    try:
-        with asking_delta():
-            snapshot = open_log(table, version)
-            return named_files(table, snapshot, snapshot.files.values())
-    except AskDelta:
-        return None
+def files_at(table: Table, version: int | None) -> NamedFiles:
+    """The files of a version, by default the newest, some maybe with a deletion vector. Raises as `appended_files`."""
+    with asking_delta():
+        snapshot = open_log(table, version)
+        return named_files(table, snapshot, snapshot.files.values())
 
 
-def newest_files(table: Table) -> NamedFiles | None:
-    """The files of the newest version; None as `files_at`."""
-    version = newest_version(table.spark, table.target)
-    return None if version is None else files_at(table, version)
+def appended_rows(table: Table, first: int, last: int) -> DataFrame:
+    """The rows of `appended_files`, without an order; null in files that are older than a column.
 
-
-def appended_rows(table: Table, first: int, last: int) -> DataFrame | None:
-    """The rows of `appended_files`; no order. None where Delta must be asked, which then raises what is wrong.
-
-    They are the inserts of `change_feed.changes`. Runs no job; wrap actions in `feed_errors`.
+    They are the inserts of `change_feed.changes`. Runs no job; wrap actions in `feed_errors`. Raises as
+    `appended_files`.
     """
-    return _rows(table, appended_files(table, first, last))
+    with asking_delta():
+        return read_files(table, appended_files(table, first, last))
 
 
-def rows_at(table: Table, version: int) -> DataFrame | None:
-    """All rows of a version, without an order. None where Delta must be asked, which then raises what is wrong.
+def rows_at(table: Table, version: int | None) -> DataFrame:
+    """All rows of a version, by default the newest, without an order. Raises as `appended_files`.
 
     Runs no job; wrap actions in `feed_errors`, as a file may be vacuumed meanwhile.
     """
-    return _rows(table, files_at(table, version))
+    with asking_delta():
+        return read_files(table, files_at(table, version))
 
 
-def newest_rows(table: Table) -> DataFrame | None:
-    """All rows of the newest version; None as `rows_at`."""
-    return _rows(table, newest_files(table))
-
-
-def count_at(table: Table, version: int) -> int | None:
-    """The number of rows of a version by the statistics of its files; None where Delta must be asked, or a file has
-    none. Reads the log only."""
-    try:
-        with asking_delta():
-            counts = [live_rows(add) for add in open_log(table, version).files.values()]
-    except AskDelta:
-        return None
-    return None if None in counts else sum(count for count in counts if count is not None)
+def count_at(table: Table, version: int) -> int:
+    """The number of rows of a version by the statistics of its files. Reads the log only. Raises NotThisWay where Delta
+    must be asked, or a file has none."""
+    with asking_delta():
+        counts = [live_rows(add) for add in open_log(table, version).files.values()]
+    if None in counts:
+        raise NotThisWay("a file has no count of its rows")
+    return sum(count for count in counts if count is not None)
 
 
 def has_no_files(table: Table) -> bool:
@@ -106,21 +87,11 @@ def has_no_files(table: Table) -> bool:
     try:
         with asking_delta():
             return not open_log(table, None).files
-    except AskDelta:
+    except NotThisWay:
         return False
 
 
 def _appended(commit: Sequence[Action]) -> list[Action]:
     if any("cdc" in action for action in commit):
-        raise AskDelta
+        raise NotThisWay("a commit changed rows")
     return added_files(commit)
-
-
-def _rows(table: Table, files: NamedFiles | None) -> DataFrame | None:
-    if files is None:
-        return None
-    try:
-        with asking_delta():
-            return read_files(table, files)
-    except AskDelta:
-        return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import Column, DataFrame
@@ -27,6 +28,7 @@ from bridge.delta.log_description import describe, newest_version
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
+from bridge.ways import NotThisWay
 
 __all__ = [
     "changed_ms",
@@ -59,7 +61,7 @@ def snapshot(table: Table, version: int, *, by_delta: bool = False) -> DataFrame
     as its files may have been vacuumed.
     """
     with feed_errors(table, version, version):
-        rows = None if by_delta else rows_at(table, version)
+        rows = _without_delta(lambda: rows_at(table, version), by_delta)
         if rows is None:
             rows = table.read({"versionAsOf": str(version)})
         return _as_changes(table, rows, F.lit(RowKind.INSERT.value), F.lit(version).cast("bigint"))
@@ -67,9 +69,8 @@ def snapshot(table: Table, version: int, *, by_delta: bool = False) -> DataFrame
 
 def row_count(table: Table, version: int) -> int:
     """Count the rows of a version. Its statistics are counted where it has them, without reading data."""
-    known = count_at(table, version)
-    if known is not None:
-        return known
+    with suppress(NotThisWay):
+        return count_at(table, version)
     with feed_errors(table, version, version):
         return table.read({"versionAsOf": str(version)}).count()
 
@@ -138,7 +139,7 @@ def changes(
     """
     options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
     with feed_errors(table, first, last):
-        rows = None if by_delta else changed_rows(table, first, last)
+        rows = _without_delta(lambda: changed_rows(table, first, last), by_delta)
         if rows is None:
             rows = read_as_columns(table.read(options))
         if not before_images:
@@ -148,6 +149,14 @@ def changes(
         for change, name in _KINDS.items():  # a map would be searched for each row
             kind = F.when(col(CHANGE_TYPE) == change, name.value).otherwise(kind)
         return _as_changes(table, rows, kind, col(COMMIT_VERSION))
+
+
+def _without_delta(read: Callable[[], DataFrame], by_delta: bool) -> DataFrame | None:
+    """The rows of the files that the log names; None where Delta must be asked."""
+    if not by_delta:
+        with suppress(NotThisWay):
+            return read()
+    return None
 
 
 def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) -> DataFrame:

@@ -1,8 +1,8 @@
 """Reads the change data feed of versions from the files that its log names.
 
 Delta plans the same from a snapshot of the table and a relation for each part of the feed, which takes several Spark
-jobs: more than a small range has rows. Where this module could read other changes it answers None, and its callers ask
-Delta: see `logged_files`, and commits that removed whole files, or marked rows, without a file of changes.
+jobs: more than a small range has rows. Where this module could read other changes it raises NotThisWay, and its callers
+ask Delta: see `logged_files`, and commits that removed whole files, or marked rows, without a file of changes.
 
 Rules: "Change Data Files" in the Delta protocol (PROTOCOL.md): where a version has files of changes, its changes are
 theirs and no others; where it has none, rows of added files are inserts. Files that change no data, as those of
@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.delta.logged_files import (
-    AskDelta,
     NamedFiles,
     added_files,
     asking_delta,
@@ -33,6 +32,7 @@ from bridge.delta.logged_files import (
 from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table
 from bridge.lake.snapshot import Action, Snapshot
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,67 +72,55 @@ class VersionFiles:
         return sum(int(action["size"]) for action in self.actions)
 
 
-def changed_files(table: Table, first: int, last: int) -> tuple[Snapshot, list[VersionFiles]] | None:
+def changed_files(table: Table, first: int, last: int) -> tuple[Snapshot, list[VersionFiles]]:
     """The files that have the changes of versions first..last, both inclusive, by ascending version, and the table as
-    it was before; versions that changed no rows are left out. None where Delta must be asked.
+    it was before; versions that changed no rows are left out. Raises NotThisWay.
 
     Every version is there, has a change feed, and has the columns of the version before. Reads the log only: files may
     be gone.
     """
-    try:
-        with asking_delta():
-            snapshot = open_log(table, first - 1, with_files=False)
-            found = [_files_of(version, commit) for version, commit in commits(snapshot, first, last)]
-            return snapshot, [files for files in found if files.actions]
-    except AskDelta:
-        return None
+    with asking_delta():
+        snapshot = open_log(table, first - 1, with_files=False)
+        found = [_files_of(version, commit) for version, commit in commits(snapshot, first, last)]
+        return snapshot, [files for files in found if files.actions]
 
 
-def changed_rows(table: Table, first: int, last: int) -> DataFrame | None:
+def changed_rows(table: Table, first: int, last: int) -> DataFrame:
     """The table's columns, CHANGE_TYPE and COMMIT_VERSION of all changes of versions first..last, both inclusive, as
-    Delta's change data feed has them; no order. None where Delta must be asked, which then raises what is wrong.
+    Delta's change data feed has them; no order. Raises NotThisWay where Delta must be asked, which then raises what is
+    wrong.
 
     Runs no job; wrap actions in `feed_errors`, as a file may be vacuumed meanwhile.
     """
-    found = changed_files(table, first, last)
-    if found is None or len(found[1]) > MOST_VERSIONS:
-        return None
-    snapshot, versions = found
-    try:
-        with asking_delta():
-            parts = [_changes(table, snapshot, files) for files in versions or [_NO_FILES]]
-            return reduce(DataFrame.unionByName, parts)
-    except AskDelta:
-        return None
+    snapshot, versions = changed_files(table, first, last)
+    if len(versions) > MOST_VERSIONS:
+        raise NotThisWay(f"more than {MOST_VERSIONS} versions have changes")
+    with asking_delta():
+        parts = [_changes(table, snapshot, files) for files in versions or [_NO_FILES]]
+        return reduce(DataFrame.unionByName, parts)
 
 
 def changes_in_driver(
     table: Table, first: int, last: int, columns: Sequence[str], *, most_bytes: int, most_rows: int
-) -> pa.Table | None:
+) -> pa.Table:
     """Some columns and CHANGE_TYPE of the same changes as Arrow, in ascending order of their versions.
 
-    None where Delta or Spark must be asked, and where their files have more bytes or rows than may come."""
+    Raises NotThisWay, too, where their files have more bytes or rows than may come."""
     import pyarrow as pa
 
-    found = changed_files(table, first, last)
-    if found is None or sum(files.bytes for files in found[1]) > most_bytes:
-        return None
-    snapshot, versions = found
+    snapshot, versions = changed_files(table, first, last)
+    if (size := sum(files.bytes for files in versions)) > most_bytes:
+        raise NotThisWay(f"its files have {size >> 20:,} MiB, more than {most_bytes >> 20:,} MiB")
     parts: list[pa.Table] = []
-    try:
-        with asking_delta():
-            for files in versions or [_NO_FILES]:
-                named = _named(table, snapshot, files)
-                kind = [CHANGE_TYPE] if files.of_changes else []
-                rows = read_columns(named, [*columns, *kind], most_rows=most_rows)
-                if rows is None:
-                    return None
-                if not files.of_changes:
-                    rows = rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(INSERT), rows.num_rows))
-                parts.append(rows)
-                most_rows -= rows.num_rows
-    except AskDelta:
-        return None
+    with asking_delta():
+        for files in versions or [_NO_FILES]:
+            named = _named(table, snapshot, files)
+            kind = [CHANGE_TYPE] if files.of_changes else []
+            rows = read_columns(named, [*columns, *kind], most_rows=most_rows)
+            if not files.of_changes:
+                rows = rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(INSERT), rows.num_rows))
+            parts.append(rows)
+            most_rows -= rows.num_rows
     return pa.concat_tables(parts)
 
 

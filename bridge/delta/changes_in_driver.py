@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from bridge.columns import KIND, col, estimated_bytes
 from bridge.delta.merge_semantics import KEPT
 from bridge.delta.table import Table
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,16 +31,14 @@ class Limits:
     match are rewritten."""
 
     def refuse_batch(self, size: int) -> None:
-        """Raise UnsupportedByEngine for changes of more bytes."""
+        """Raise NotThisWay for changes of more bytes."""
         if size > (limit := self.batch_bytes):
-            raise UnsupportedByEngine(f"the batch has {size >> 20:,} MiB, more than {limit >> 20:,} MiB")
+            raise NotThisWay(f"the batch has {size >> 20:,} MiB, more than {limit >> 20:,} MiB")
 
     def refuse_touched(self, size: int) -> None:
-        """Raise UnsupportedByEngine for touched files of more bytes."""
+        """Raise NotThisWay for touched files of more bytes."""
         if size > (limit := self.touched_bytes):
-            raise UnsupportedByEngine(
-                f"the batch touches files of {size >> 20:,} MiB, more than {limit >> 20:,} MiB"
-            )
+            raise NotThisWay(f"the batch touches files of {size >> 20:,} MiB, more than {limit >> 20:,} MiB")
 
 
 def collect_changes(
@@ -49,7 +47,7 @@ def collect_changes(
     """Bring the changes into the driver as Arrow: the definition's columns, `more`, `__kind`, and which values each
     change keeps, where changes do.
 
-    Raises UnsupportedByEngine, before any of them comes, where Spark's cache has more bytes of them than `limits`
+    Raises NotThisWay, before any of them comes, where Spark's cache has more bytes of them than `limits`
     allow; give these for persisted changes only, as the size of others is unknown.
     """
     if limits is not None:

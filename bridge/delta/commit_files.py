@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bridge.delta.table import Table
 from bridge.delta.table_store import store_at
 from bridge.lake.snapshot import Action, Snapshot, last_checkpoint
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 __all__ = ["FileChanges", "commits_since_checkpoint", "file_changes", "read_file_changes"]
 
@@ -41,7 +41,7 @@ def read_file_changes(table: Table, version: int) -> FileChanges:
     """Return what that version did, from the log; nothing where only Spark reaches the log."""
     try:
         actions = Snapshot(store_at(table.spark, table.location)).read_commit(version, ("add", "remove"))
-    except (UnsupportedByEngine, OSError):
+    except (NotThisWay, OSError):
         return FileChanges()
     return file_changes(actions or ())
 
@@ -51,5 +51,5 @@ def commits_since_checkpoint(table: Table, version: int) -> int | None:
     Spark reaches the log."""
     try:
         return version - last_checkpoint(store_at(table.spark, table.location))[0]
-    except UnsupportedByEngine:
+    except NotThisWay:
         return None

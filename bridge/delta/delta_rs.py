@@ -9,7 +9,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_store import store_for_writing
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -18,12 +18,12 @@ __all__ = ["open_with_delta_rs"]
 
 
 def open_with_delta_rs(table: Table) -> DeltaTable:
-    """Open the table at its newest version. Raises UnsupportedByEngine where delta-rs is not installed, or does not
+    """Open the table at its newest version. Raises NotThisWay where delta-rs is not installed, or does not
     reach the files as Spark does; TableError when another table has replaced this one."""
     try:
         from deltalake import DeltaTable
     except ImportError:
-        raise UnsupportedByEngine("the package deltalake is not installed") from None
+        raise NotThisWay("the package deltalake is not installed") from None
     store = store_for_writing(table.spark, table.location)
     target = DeltaTable(store.folder) if isinstance(store, LocalStore) else _opened(DeltaTable, store)
     if str(target.metadata().id) != table.id:
@@ -36,6 +36,6 @@ def _opened(open_table: type[DeltaTable], store: RemoteStore) -> DeltaTable:
         return open_table(store.location, storage_options=dict(store.options))
     except OSError as failed:
         # Its text may have the address of a login's server, or a request with a token.
-        raise UnsupportedByEngine(
+        raise NotThisWay(
             "delta-rs cannot open the table on S3: it finds no credentials, or the store does not answer it"
         ) from failed

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from bridge.delta.table_checks import is_on
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 __all__ = ["has_vectors", "not_null_columns", "refuse_unsupported_table"]
 
@@ -36,32 +36,30 @@ _KEY_TYPES = (
 
 
 def refuse_unsupported_table(snapshot: Snapshot, key: Sequence[str]) -> None:
-    """Raise UnsupportedByEngine unless the driver handles all features and types of the table as Spark does.
+    """Raise NotThisWay unless the driver handles all features and types of the table as Spark does.
 
     All columns of the table count: a MERGE copies those that the definition lacks, too.
     """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     if partitions := metadata["partitionColumns"]:
         # Other texts for their values than Spark's would hide the file to remove from it (docs/adr/052).
-        raise UnsupportedByEngine(f"the table is partitioned by {', '.join(partitions)}")
+        raise NotThisWay(f"the table is partitioned by {', '.join(partitions)}")
     read, written = (set(protocol.get(f"{side}Features") or ()) for side in ("reader", "writer"))
     if unsupported := sorted((read - _READS) | (written - _WRITES)):
-        raise UnsupportedByEngine(f"the table has the feature {unsupported[0]!r}")
+        raise NotThisWay(f"the table has the feature {unsupported[0]!r}")
     version = int(protocol["minWriterVersion"])
     if protocol.get("writerFeatures") is None and version > _OLD_WRITER:
-        raise UnsupportedByEngine(f"the table has the writer version {version}")
+        raise NotThisWay(f"the table has the writer version {version}")
     constraints = (name for name in metadata["configuration"] if name.startswith("delta.constraints."))
     if constraint := next(constraints, None):
-        raise UnsupportedByEngine(
-            f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}"
-        )
+        raise NotThisWay(f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}")
     for f in _fields(snapshot):
         if marks := set(f.metadata or ()) - {"comment"}:
-            raise UnsupportedByEngine(f"column {f.name!r} is {min(marks)}")
+            raise NotThisWay(f"column {f.name!r} is {min(marks)}")
         if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
-            raise UnsupportedByEngine(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
+            raise NotThisWay(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
         if isinstance(f.dataType, _NESTED):
-            raise UnsupportedByEngine(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+            raise NotThisWay(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
 
 
 def has_vectors(snapshot: Snapshot) -> bool:

@@ -12,14 +12,15 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, frame_of
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.changes_in_driver import Limits
-from bridge.delta.initial_load import NotEmpty, initial_load
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.initial_load import initial_load
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.ingest_progress import IngestProgress
+from bridge.ways import NotThisWay, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,7 @@ class Merged:
     """Why this engine; empty for the driver that `auto` has chosen."""
 
     def __str__(self) -> str:
-        return _describe(self.engine, self.reason)
+        return told(self.engine.value, self.reason)
 
 
 class Engines:
@@ -85,26 +86,26 @@ class Engines:
                 result = self._driver.merge_arrow(
                     table, changes, key=key, progress=given, semantics=self._semantics
                 )
-        except UnsupportedByEngine as reason:
+        except NotThisWay as reason:
             return self._merge_with_spark(table, changes, key, adds, progress, self._why_spark(table, reason))
         return Merged(result, Engine.DRIVER, self._reason)
 
     def describe_choice(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
         """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
         if self._driver is None:
-            return _describe(Engine.SPARK, _CONFIGURED)
+            return told(Engine.SPARK.value, _CONFIGURED)
         try:
             self._driver.refuse(table, changes, key=key)
-        except UnsupportedByEngine as reason:
-            return _describe(Engine.SPARK, self._why_spark(table, reason))
-        return _describe(Engine.DRIVER, self._reason)
+        except NotThisWay as reason:
+            return told(Engine.SPARK.value, self._why_spark(table, reason))
+        return told(Engine.DRIVER.value, self._reason)
 
     @property
     def _reason(self) -> str:
         """The reason to give for the driver."""
         return "" if self._settings.engine is Engine.AUTO else _CONFIGURED
 
-    def _why_spark(self, table: Table, unsupported: UnsupportedByEngine) -> str:
+    def _why_spark(self, table: Table, unsupported: NotThisWay) -> str:
         """Why Spark merges, where the driver does not. Raises TableError if the driver is configured."""
         if self._settings.engine is Engine.DRIVER:
             raise TableError(
@@ -130,7 +131,7 @@ class Engines:
                 result = initial_load(
                     table, changes, rows=adds, progress=load_progress, semantics=self._semantics
                 )
-            except NotEmpty:
+            except NotThisWay:
                 self._has_rows = True
             else:
                 return Merged(result, Engine.SPARK, load_reason)
@@ -151,8 +152,4 @@ def _frame(table: Table, changes: pa.Table) -> DataFrame:
 
 
 def _with_engine(progress: IngestProgress, engine: Engine, reason: str) -> IngestProgress:
-    return replace(progress, engine=_describe(engine, reason))
-
-
-def _describe(engine: Engine, reason: str) -> str:
-    return f"{engine.value} ({reason})" if reason else engine.value
+    return replace(progress, engine=told(engine.value, reason))

@@ -15,15 +15,12 @@ from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, upsert_by
 from bridge.delta.table import Table
 from bridge.delta.txn_settings import committed_version
 from bridge.ingest_progress import IngestProgress
+from bridge.ways import NotThisWay
 
-__all__ = ["NotEmpty", "initial_load"]
+__all__ = ["initial_load"]
 
 _ROWS = "__rows"
 _NOT_EMPTY = "bridge: the table has rows"
-
-
-class NotEmpty(Exception):
-    """The table has rows, perhaps from a concurrent writer; nothing is written."""
 
 
 def initial_load(
@@ -38,10 +35,10 @@ def initial_load(
 
     `rows` of the changes are +I and +U. The write counts the table's rows while it runs. So Delta knows that it has
     read the table, and rows that another writer commits meanwhile make it fail, as they would a MERGE. `progress.key`
-    is the key. Raises NotEmpty in this case, and where the table had rows before.
+    is the key. Raises NotThisWay in this case, and where the table had rows before.
     """
     if not table.is_empty():
-        raise NotEmpty
+        raise NotThisWay("the table has rows")
     # Delta answers a plain count(*) from its log, and would not record that the table was read.
     first_column = col(table.columns[0])
     row_count = (
@@ -59,7 +56,7 @@ def initial_load(
         if "ConcurrentTransactionException" in reasons:
             return MergeResult(committed_version(table, progress), skipped=True)
         if reasons & CONFLICTS or _NOT_EMPTY in str(error):
-            raise NotEmpty from error
+            raise NotThisWay("the table has rows") from error
         raise
     if result.skipped or insert.when == ADDS:
         return result

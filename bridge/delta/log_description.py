@@ -25,8 +25,8 @@ from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table_store import store_at
 from bridge.lake.snapshot import followed
 from bridge.lake.store import Store
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.schema import RowConstraint
+from bridge.ways import NotThisWay
 
 __all__ = ["TableDescription", "describe", "is_plain", "log_store", "newest_commits", "newest_version"]
 
@@ -44,7 +44,7 @@ _OLD_WRITER = 4
 """The last writer version of the protocol without table features, column mapping and identity columns."""
 _TIME_TRAVEL = re.compile(r"@(v\d+|\d{17})$")
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_NOT_READ = (UnsupportedByEngine, OSError, ValueError, LookupError)
+_NOT_READ = (NotThisWay, OSError, ValueError, LookupError)
 
 
 @dataclass(frozen=True)

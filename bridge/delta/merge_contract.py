@@ -20,9 +20,8 @@ from bridge.delta.commit_files import FileChanges
 from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
 from bridge.ingest_progress import IngestProgress
-from bridge.lake.unsupported import UnsupportedByEngine
 
-__all__ = ["MergeEngine", "MergeResult", "UnsupportedByEngine"]
+__all__ = ["MergeEngine", "MergeResult"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class MergeEngine(Protocol):
         ...
 
     def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
-        """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
+        """Raise NotThisWay where `merge` would raise it for these persisted `changes`; writes nothing."""
         ...
 
     def merge(
@@ -79,7 +78,7 @@ class MergeEngine(Protocol):
         `progress.batch` must follow the table's newest: Delta accepts each number once, from whichever run commits it
         first.
 
-        Raises UnsupportedByEngine, with nothing written; ConcurrentRunError when another run has committed that batch;
+        Raises NotThisWay, with nothing written; ConcurrentRunError when another run has committed that batch;
         TableError when the table does not accept the rows, or when commits of other writers conflicted with every
         attempt (a few, with growing pauses).
         """

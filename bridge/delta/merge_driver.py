@@ -48,7 +48,7 @@ from bridge.lake.new_files import write_change_file, write_parts
 from bridge.lake.snapshot import Action, Snapshot, open_snapshot
 from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import at_once
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ class DriverEngine:
     _snapshot: Snapshot | None = field(default=None, repr=False)
 
     def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
-        """Raise UnsupportedByEngine where `merge` would raise it for these persisted `changes`; writes nothing."""
+        """Raise NotThisWay where `merge` would raise it for these persisted `changes`; writes nothing."""
         snapshot = self._newest(table)
         refuse_unsupported_table(snapshot, key)
         source = collect_changes(table, changes, limits=self.limits)
@@ -290,7 +290,7 @@ def _refuse_nulls(snapshot: Snapshot, effects: Effects) -> None:
     """Leave a batch with NULL in a column that is NOT NULL to Spark, whose error names it."""
     for name in not_null_columns(snapshot):
         if any(rows[name].null_count for rows in (effects.inserted, effects.after)):
-            raise UnsupportedByEngine(f"a row of the batch has NULL in column {name!r}, which is NOT NULL")
+            raise NotThisWay(f"a row of the batch has NULL in column {name!r}, which is NOT NULL")
 
 
 def _prepared(table: Table, changes: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -298,7 +298,7 @@ def _prepared(table: Table, changes: pa.Table, schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     if not set(table.columns) <= set(schema.names):
-        raise UnsupportedByEngine("the columns of the table have changed meanwhile")
+        raise NotThisWay("the columns of the table have changed meanwhile")
     more = [name for name in changes.column_names if name not in (*table.columns, KIND)]
     return pa.table(
         {
@@ -317,7 +317,7 @@ def _unreadable_files() -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, pa.ArrowInvalid) as error:
-        raise UnsupportedByEngine("a file of the table is missing or cannot be read") from error
+        raise NotThisWay("a file of the table is missing or cannot be read") from error
 
 
 def _kept_rows(file: DataFile, effects: Effects) -> Iterator[pa.Table]:

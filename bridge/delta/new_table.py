@@ -19,8 +19,9 @@ from pyspark.sql import types as T
 from bridge.definition import DeltaTarget
 from bridge.delta.log_description import log_store
 from bridge.lake.commit import write_commit
-from bridge.lake.unsupported import UnknownOutcome, UnsupportedByEngine
+from bridge.lake.store import UnknownOutcome
 from bridge.version import own_version
+from bridge.ways import NotThisWay
 
 __all__ = ["create_by_commit"]
 
@@ -67,7 +68,7 @@ def create_by_commit(
         return False
     try:
         write_commit(store, 0, _actions(fields, properties))
-    except (UnsupportedByEngine, UnknownOutcome):
+    except (NotThisWay, UnknownOutcome):
         return False  # Delta finds the table, or reaches the store another way
     return True
 

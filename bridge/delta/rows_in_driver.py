@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from bridge.delta.logged_files import NamedFiles
 from bridge.lake.data_files import DataFile, arrow_schema, open_added
 from bridge.lake.store import at_once
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,18 +50,18 @@ def _is_read(type: T.DataType) -> bool:
 
 def read_columns(
     files: NamedFiles, columns: Sequence[str], *, most_rows: int, coded: Collection[str] = ()
-) -> pa.Table | None:
+) -> pa.Table:
     """The rows of these files without those that are deleted, in no order; `columns`, at least one, in the types of the
     table, null in files that are older than one. Of the columns `coded` texts come as dictionaries, each file with its
     own.
 
-    None where Spark must be asked, and for more than `most_rows`, of which none is read.
+    Raises NotThisWay where Spark must be asked, and for more than `most_rows`, of which none is read.
     """
     import pyarrow as pa
 
     types = {field.name: field.dataType for field in files.fields}
-    if not all(_is_read(types[name]) for name in columns):
-        return None
+    if unread := next((name for name in columns if not _is_read(types[name])), None):
+        raise NotThisWay(f"column {unread!r} is {types[unread].simpleString().upper()}")
     texts = [name for name in columns if name in coded and types[name] == T.StringType()]
     try:
         schema = _with_dictionaries(
@@ -69,13 +69,13 @@ def read_columns(
         )
         opened = at_once(lambda add: open_added(files.snapshot, add, schema, texts), files.adds)
         if sum(file.rows for file in opened) > most_rows:
-            return None
+            raise NotThisWay(f"its files have more than {most_rows:,} rows")
         for file in opened:
             _refuse_other_types(file, columns)
         empty = pa.schema([schema.field(name) for name in columns]).empty_table()
         return pa.concat_tables([empty, *at_once(lambda file: _live_rows(file, columns), opened)])
-    except (UnsupportedByEngine, pa.ArrowException, OSError, ValueError, LookupError):
-        return None
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+        raise NotThisWay("a file of the table is missing or cannot be read") from error
 
 
 def _with_dictionaries(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
@@ -86,7 +86,7 @@ def _with_dictionaries(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
-    """Raise UnsupportedByEngine for a column that the file has in another type than the table, which Spark converts or
+    """Raise NotThisWay for a column that the file has in another type than the table, which Spark converts or
     refuses by its own rules. Texts have several types in Arrow, of which a file names the one of its writer."""
     import pyarrow as pa
 
@@ -104,7 +104,7 @@ def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
             pa.binary(): (pa.large_binary(), pa.binary_view()),
         }
         if found != expected and found not in of_bytes.get(expected, ()):
-            raise UnsupportedByEngine(f"a file has column `{name}` as {found}")
+            raise NotThisWay(f"a file has column `{name}` as {found}")
 
 
 def _live_rows(file: DataFile, columns: Sequence[str]) -> pa.Table:

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.store_options import ANONYMOUS, PROVIDERS, misread_name, s3_options
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -46,7 +46,7 @@ def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
     """The store of a table by its `Table.location`.
 
     On S3, credentials that Hadoop has not are looked up by the library itself: in the environment, the instance or the
-    container. Raises UnsupportedByEngine for a location that only Spark reaches.
+    container. Raises NotThisWay for a location that only Spark reaches.
     """
     scheme, _, path = location.partition(":")
     if scheme == "file":
@@ -54,17 +54,15 @@ def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
         return LocalStore(f"/{path.lstrip('/')}")
     if scheme == "s3a":
         return RemoteStore(location.rstrip("/"), _s3_options(spark, location))
-    raise UnsupportedByEngine(
-        f"the table is stored in {scheme_of(location)}, not in local files or on s3a://"
-    )
+    raise NotThisWay(f"the table is stored in {scheme_of(location)}, not in local files or on s3a://")
 
 
 def store_for_writing(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
-    """Do as `store_at` for a table that is written in the driver. Raises UnsupportedByEngine, too, for a path that
+    """Do as `store_at` for a table that is written in the driver. Raises NotThisWay, too, for a path that
     delta-rs, which writes the checkpoints, takes for another one."""
     store = store_at(spark, location)
     if isinstance(store, LocalStore) and (misread := misread_name(store.folder)):
-        raise UnsupportedByEngine(misread)
+        raise NotThisWay(misread)
     return store
 
 
@@ -87,10 +85,10 @@ def _s3_options(spark: SparkSession, location: str) -> dict[str, str]:
     conf = _bucket_conf(spark, bucket)
     for name in _SPARK_ALONE:
         if (conf.get(f"fs.s3a.{name}") or "").strip().lower() not in ("", "false"):
-            raise UnsupportedByEngine(f"fs.s3a.{name} is set, which delta-rs does not follow")
+            raise NotThisWay(f"fs.s3a.{name} is set, which delta-rs does not follow")
     for provider in filter(None, (name.strip() for name in (conf.get(PROVIDERS) or "").split(","))):
         if provider.rpartition(".")[2] not in _KNOWN_PROVIDERS:
-            raise UnsupportedByEngine(f"credentials come from {provider}, which delta-rs does not have")
+            raise NotThisWay(f"credentials come from {provider}, which delta-rs does not have")
 
     def password(name: str) -> str | None:
         secret = conf.getPassword(name)  # as Hadoop does, from its credential stores, too

@@ -81,7 +81,7 @@ class CommitLog:
     def follow(self) -> None:
         """Read what has come since, or all anew where this is no longer the same table.
 
-        Raises the store's errors: UnsupportedByEngine, OSError; TableError for a commit that is no JSON."""
+        Raises the store's errors: NotThisWay, OSError; TableError for a commit that is no JSON."""
         try:
             if self.newest < 0 or self._stamp_of(self.newest) != self._stamp:
                 self._open()

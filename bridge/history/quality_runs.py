@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bridge.definition import Definition
 from bridge.errors import TableError
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.log_layout import log_folder
 from bridge.store_options import file_options
+from bridge.ways import NotThisWay
 
 __all__ = ["QualityRun", "quality_runs"]
 
@@ -32,13 +32,13 @@ class QualityRun:
 def quality_runs(definition: Definition, since_ms: int) -> list[QualityRun] | None:
     """The runs of the pipeline since that time, oldest first; None where no results are stored.
 
-    Raises UnsupportedByEngine for a table of a catalog, TableError for one that cannot be read.
+    Raises NotThisWay for a table of a catalog, TableError for one that cannot be read.
     """
     if definition.quality is None:
         return None
     path = definition.quality.results.path
     if path is None:
-        raise UnsupportedByEngine("quality.results names a table of a catalog, which only Spark finds")
+        raise NotThisWay("quality.results names a table of a catalog, which only Spark finds")
     if "://" not in path and not Path(log_folder(path)).is_dir():
         return None
     import pyarrow.compute as pc

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Message
 
-from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, NeedsFullDecode, Places
+from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, Places
 from bridge.kafka.range_parts import Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
 from bridge.rows import RowKind
+from bridge.ways import NotThisWay
 
 __all__ = ["ChangeReading", "FoldedChanges"]
 
@@ -47,7 +48,7 @@ class ChangeReading:
 
 @dataclass
 class FoldedChanges:
-    """A RangePart: the last change of each key. Adding raises NeedsFullDecode as the decoders do, for every record."""
+    """A RangePart: the last change of each key. Adding raises NotThisWay as the decoders do, for every record."""
 
     range: PartitionRange
     reading: ChangeReading
@@ -116,14 +117,14 @@ class FoldedChanges:
         return grown
 
     def _checked(self, changes: ArrowChanges) -> ArrowChanges:
-        """Return the changes without before images of no key. Raises NeedsFullDecode for a change that is bad."""
+        """Return the changes without before images of no key. Raises NotThisWay for a change that is bad."""
         rows, key = changes.additions, self.reading.key
         for name in self.reading.not_null:
             if rows[name].null_count:
-                raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
+                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
         keyless = _has_no_key(changes.retractions, key)
         if _has_no_key(rows, key).any() or (keyless & changes.is_delete).any():
-            raise NeedsFullDecode("a change has no column of the PRIMARY KEY")
+            raise NotThisWay("a change has no column of the PRIMARY KEY")
         if keyless.any():
             kept = ~keyless
             changes = ArrowChanges(

@@ -13,23 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
+from bridge.arrow_formats.base import ArrowDecoder, check_keys
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
 from bridge.kafka.range_consumer import read_latest, read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
 from bridge.rows import RowKind
+from bridge.ways import NotThisWay
 
-__all__ = ["LatestChangesTask", "LatestRows", "LatestRowsTask", "NotRead"]
+__all__ = ["LatestChangesTask", "LatestRows", "LatestRowsTask"]
 
 _KIND = "__kind"
-
-
-@dataclass(frozen=True)
-class NotRead:
-    """Why a task returns no rows: the batch must be read by Spark's source."""
-
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -78,9 +72,9 @@ class LatestRowsTask:
     limit_bytes: int
     """For all ranges of the task."""
 
-    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotRead]:
-        """Yield the rows of each range, and end with NotRead where Spark's path may decode a record otherwise, or the
-        records are too large. Raises as `read_latest` does."""
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotThisWay]:
+        """Yield the rows of each range, and end by yielding NotThisWay where Spark's path may decode a record
+        otherwise, or the records are too large. Raises as `read_latest` does."""
         for task_ranges in ranges:
             parts = read_latest(
                 self.settings, task_ranges, timeout=self.timeout, limit_bytes=self.limit_bytes
@@ -91,8 +85,8 @@ class LatestRowsTask:
             try:
                 for part in parts:
                     yield self._rows(part)
-            except NeedsFullDecode as needed:
-                yield NotRead(str(needed))
+            except NotThisWay as reason:
+                yield reason
                 return
 
     def _rows(self, part: LatestValues) -> LatestRows:
@@ -108,7 +102,7 @@ class LatestRowsTask:
 
     def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         if None in keys:
-            raise NeedsFullDecode("a key is null")
+            raise NotThisWay("a key is null")
         decoded = self.key.decode(pa.array(keys, pa.binary()))
         columns = dict(zip(self.key_columns, decoded.columns, strict=True))
         check_keys(columns)
@@ -119,7 +113,7 @@ class LatestRowsTask:
         columns = dict(zip(self.value_columns, decoded.columns, strict=True)) | self._keys(keys)
         for name in self.not_null:
             if columns[name].null_count:
-                raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
+                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
         return self._table(columns, len(keys), RowKind.UPDATE_AFTER)
 
     def _table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
@@ -139,7 +133,7 @@ class LatestChangesTask:
     limit_bytes: int
     """For all ranges of the task."""
 
-    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotRead]:
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotThisWay]:
         """See LatestRowsTask.run."""
         for task_ranges in ranges:
             parts = [FoldedChanges(r, self.reading) for r in task_ranges]
@@ -150,10 +144,10 @@ class LatestChangesTask:
                 for part in parts:
                     rows = part.table()
                     yield LatestRows.of(part.range, part.read, part.newest, rows)
-            except NeedsFullDecode as needed:
-                yield NotRead(str(needed))
+            except NotThisWay as reason:
+                yield reason
                 return
 
 
-def _too_large(what: str, limit_bytes: int) -> NotRead:
-    return NotRead(f"{what} take more than {limit_bytes >> 20:,} MiB a task")
+def _too_large(what: str, limit_bytes: int) -> NotThisWay:
+    return NotThisWay(f"{what} take more than {limit_bytes >> 20:,} MiB a task")

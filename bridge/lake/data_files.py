@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.lake.snapshot import Action, Snapshot
 from bridge.lake.store import Source
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.lake.vectors import read_vector
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +99,7 @@ def open_added(
     snapshot: Snapshot, add: Action, schema: pa.Schema, dictionaries: Sequence[str] = ()
 ) -> DataFile:
     """Open the data file of an `add` action of that table and read its deletion vector. `dictionaries` are columns that
-    are read as dictionaries, which they are in `schema`. Raises UnsupportedByEngine where only Spark reads it right."""
+    are read as dictionaries, which they are in `schema`. Raises NotThisWay where only Spark reads it right."""
     import pyarrow.parquet as pq
 
     source = snapshot.store.open(snapshot.path_of(add["path"]), int(add["size"]))
@@ -118,7 +118,7 @@ def open_added(
 
     file = opened()
     if set(_OLD_CALENDAR) & set(file.metadata.metadata or {}):
-        raise UnsupportedByEngine("files of the table have dates in the calendar of Spark 2")
+        raise NotThisWay("files of the table have dates in the calendar of Spark 2")
     vector = read_vector(snapshot.store, add.get("deletionVector"))
     return DataFile(add["path"], add, schema, file, vector, source, opened)
 

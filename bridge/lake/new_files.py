@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bridge.lake.statistics import FileStatistics
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:  # workers import this module, and have no need of Spark's and Delta's Python
     import pyarrow as pa
@@ -55,7 +55,7 @@ def write_parts(
 def delete_data_files(store: Store, adds: Iterable[Action]) -> None:
     """Delete the files of `add` actions that will not be committed. Raises nothing: VACUUM removes what remains."""
     for add in adds:
-        with suppress(OSError, UnsupportedByEngine):
+        with suppress(OSError, NotThisWay):
             store.delete(add["path"])
 
 

@@ -7,8 +7,8 @@ import re
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.store import Store
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.store_options import file_options
+from bridge.ways import NotThisWay
 
 __all__ = ["reached_store"]
 
@@ -21,7 +21,7 @@ def reached_store(place: str) -> Store:
     """The store of a folder that is given by its path or URI. Nothing is read.
 
     What the settings of `given_settings` leave open is looked up in the environment, a profile, the instance or the
-    container. Raises UnsupportedByEngine for a place that only Spark reaches.
+    container. Raises NotThisWay for a place that only Spark reaches.
     """
     scheme, colon, path = place.partition(":")
     if not colon or not re.fullmatch("[A-Za-z][A-Za-z0-9+.-]*", scheme):
@@ -29,6 +29,6 @@ def reached_store(place: str) -> Store:
     if scheme == "file":
         return LocalStore(f"/{path.lstrip('/')}")
     if scheme not in _REMOTE:
-        raise UnsupportedByEngine(f"only Spark reads {scheme}:")
+        raise NotThisWay(f"only Spark reads {scheme}:")
     options = {name: value for name, value in file_options(place).items() if name not in _OF_DELTA_RS}
     return RemoteStore(place.rstrip("/"), options)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from bridge.lake.store import Head, Ranges, Source
-from bridge.lake.unsupported import UnknownOutcome, UnsupportedByEngine
+from bridge.lake.store import Head, Ranges, Source, UnknownOutcome
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ _TAIL = 1 << 16
 
 @dataclass(frozen=True)
 class RemoteStore:
-    """A folder of S3, Azure or Google Cloud Storage. Raises UnsupportedByEngine where the store does not answer, or
+    """A folder of S3, Azure or Google Cloud Storage. Raises NotThisWay where the store does not answer, or
     where it answers otherwise than it must, as Spark may reach it another way."""
 
     location: str
@@ -92,7 +92,7 @@ class RemoteStore:
                 obstore.put(self._client, path, data, mode="create")
                 return True
             except (AlreadyExistsError, PreconditionError, GenericError):
-                with suppress(FileNotFoundError, UnsupportedByEngine):
+                with suppress(FileNotFoundError, NotThisWay):
                     return self.read(path) == data
                 # 409: another request for the object was under way, and did not succeed.
                 time.sleep(0.1 * attempt)
@@ -139,7 +139,7 @@ class RemoteStore:
 
 def _silent(store: RemoteStore, path: str, failed: Exception) -> Exception:
     """The library's text is left out: it may have the address of a login's server, or a request with a token."""
-    return UnsupportedByEngine(
+    return NotThisWay(
         f"{store.location} does not give {path!r} to the driver or takes it from it ({type(failed).__name__})"
     )
 

@@ -19,8 +19,8 @@ from urllib.parse import unquote, urlsplit
 
 from bridge.lake.local_store import LocalStore
 from bridge.lake.store import Store
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
+from bridge.ways import NotThisWay
 
 __all__ = ["Action", "Snapshot", "followed", "last_checkpoint", "live_rows", "open_snapshot", "stats_of"]
 
@@ -91,14 +91,12 @@ class Snapshot:
         self.files.update((what["path"], what) for what in added)
 
     def path_of(self, name: str) -> str:
-        """The path of the file of that name in the log, for the store. Raises UnsupportedByEngine where it is not in
+        """The path of the file of that name in the log, for the store. Raises NotThisWay where it is not in
         the table's folder, as the files of a shallow clone."""
         place = urlsplit(name)
         elsewhere = place.path.startswith("/") and not isinstance(self.store, LocalStore)
         if elsewhere or place.scheme not in ("", "file"):
-            raise UnsupportedByEngine(
-                f"the table has files in {place.scheme}://{place.netloc}, outside of its folder"
-            )
+            raise NotThisWay(f"the table has files in {place.scheme}://{place.netloc}, outside of its folder")
         return unquote(place.path)
 
     def read_commit(self, version: int, wanted: Collection[str] | None = None) -> list[Action] | None:
@@ -120,14 +118,14 @@ def open_snapshot(
     """Read version `at` of the table in `store`, by default the newest; without its files, of which it may have many,
     if nobody needs them.
 
-    Raises UnsupportedByEngine for a log whose checkpoints have another form than one Parquet file, for one of which
+    Raises NotThisWay for a log whose checkpoints have another form than one Parquet file, for one of which
     commits are missing, and where the table, or the checkpoint to begin with, has more than `most` files.
     """
     first = last_checkpoint(store)[0] if at is None else 0
     names = [name for name in store.names(LOG_FOLDER, after=f"{first:020}") if version_of(name) is not None]
     checkpoints = [name for name in names if ".checkpoint." in name]
     if any(not name.endswith(_CHECKPOINT) or len(name) != 20 + len(_CHECKPOINT) for name in checkpoints):
-        raise UnsupportedByEngine("the log has checkpoints of a form that only Spark reads")
+        raise NotThisWay("the log has checkpoints of a form that only Spark reads")
     snapshot = Snapshot(store, with_files=with_files)
     newest = max((name for name in checkpoints if at is None or int(name[:20]) <= at), default=None)
     if newest is not None:
@@ -138,9 +136,9 @@ def open_snapshot(
     last = max(commits, default=-1) if at is None else at
     while snapshot.version < last:
         if not snapshot._advance():
-            raise UnsupportedByEngine(f"the log lacks version {snapshot.version + 1}")
+            raise NotThisWay(f"the log lacks version {snapshot.version + 1}")
     if last < max(snapshot.version, 0) or not snapshot.metadata or not snapshot.protocol:
-        raise UnsupportedByEngine("the log is not complete")
+        raise NotThisWay("the log is not complete")
     if most is not None and len(snapshot.files) > most:
         raise _too_many(most)
     if snapshot._stamp is None:
@@ -199,8 +197,8 @@ def followed(
     return (_WITH_FILES if with_files else _WITHOUT_FILES).at(store, version, most)
 
 
-def _too_many(files: int) -> UnsupportedByEngine:
-    return UnsupportedByEngine(f"the table has more than {files:,} files")
+def _too_many(files: int) -> NotThisWay:
+    return NotThisWay(f"the table has more than {files:,} files")
 
 
 def stats_of(add: Mapping[str, Any]) -> Mapping[str, Any]:

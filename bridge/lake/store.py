@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from bridge.errors import BridgeError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Head", "Ranges", "Source", "Store", "at_once"]
+__all__ = ["Head", "Ranges", "Source", "Store", "UnknownOutcome", "at_once"]
 
 _AT_ONCE = 32
 _Given = TypeVar("_Given")
@@ -36,6 +38,10 @@ class Head:
     """Another one for a file that was written anew under the same name."""
     modified: float
     """Epoch seconds."""
+
+
+class UnknownOutcome(BridgeError):
+    """Raised if a file may be written or not, so that nobody else may do its work: the next run finds out."""
 
 
 class Source(Protocol):

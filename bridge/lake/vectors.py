@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pyroaring import BitMap
 
 from bridge.lake.store import Store
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 __all__ = ["Descriptor", "read_vector", "write_vectors"]
 
@@ -37,7 +37,7 @@ _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 def read_vector(store: Store, descriptor: Descriptor | None) -> BitMap:
     """Return the positions that the vector marks; none where a file has no vector.
 
-    Raises UnsupportedByEngine for a vector that is not in the store, that is damaged, or that marks positions from
+    Raises NotThisWay for a vector that is not in the store, that is damaged, or that marks positions from
     2^32 on.
     """
     if descriptor is None:
@@ -49,7 +49,7 @@ def read_vector(store: Store, descriptor: Descriptor | None) -> BitMap:
     data = store.range(_path(descriptor), begin, begin + size + 8)
     found = data[4:-4]
     if struct.unpack(">i", data[:4]) != (size,) or struct.unpack(">I", data[-4:]) != (zlib.crc32(found),):
-        raise UnsupportedByEngine("a deletion vector of the table is damaged")
+        raise NotThisWay("a deletion vector of the table is damaged")
     return _parsed(found)
 
 
@@ -83,19 +83,19 @@ def _serialized(bitmap: BitMap) -> bytes:
 def _parsed(data: bytes) -> BitMap:
     magic, count = struct.unpack_from("<IQ", data)
     if magic != _MAGIC or count > 1 or (count and struct.unpack_from("<I", data, 12) != (0,)):
-        raise UnsupportedByEngine("a deletion vector of the table has a form that only Spark reads")
+        raise NotThisWay("a deletion vector of the table has a form that only Spark reads")
     return BitMap.deserialize(data[16:]) if count else BitMap()
 
 
 def _path(descriptor: Descriptor) -> str:
-    """The path of the file of a vector. Raises UnsupportedByEngine where it is in another folder or store."""
+    """The path of the file of a vector. Raises NotThisWay where it is in another folder or store."""
     where = str(descriptor["pathOrInlineDv"])
     if descriptor["storageType"] == "u":
         prefix, encoded = where[:-_ENCODED_UUID], where[-_ENCODED_UUID:]
         return f"{prefix}/{_name(uuid.UUID(bytes=_decoded(encoded)))}".removeprefix("/")
     place = urlsplit(where)
     if descriptor["storageType"] != "p" or place.scheme not in ("", "file"):
-        raise UnsupportedByEngine("a deletion vector of the table is not in its folder")
+        raise NotThisWay("a deletion vector of the table is not in its folder")
     return unquote(place.path)
 
 

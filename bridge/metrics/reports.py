@@ -131,6 +131,10 @@ class BatchReport(Counts):
     """The merge engine of this batch and, in brackets, the reason for it (ingest); None where rows have no key."""
     reader: str | None = None
     """What read the records of this batch (ingest): `consumer`, or `spark` and, in brackets, why not they."""
+    sender: str | None = None
+    """What sent the records (publish): `driver`, or `tasks` and, in brackets, why not it."""
+    encoder: str | None = None
+    """What encoded the records (publish): `driver`, `tasks`, or `spark` and, in brackets, why not they."""
     warning: str | None = None
     """A problem that did not fail the batch, for the user."""
     send_seconds: float | None = None

@@ -12,12 +12,12 @@ from bridge.definition import Definition
 from bridge.errors import TableError
 from bridge.history.commits import Commit, CommitLog
 from bridge.history.quality_runs import QualityRun, quality_runs
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.pages.history_charts import history_charts
 from bridge.pages.time_axis import TimeAxis, utc
 from bridge.quality.report import templates
 from bridge.quality.wording import age, counted, moment, size
 from bridge.version import own_version
+from bridge.ways import NotThisWay
 
 __all__ = ["history_page", "known_quality"]
 
@@ -66,7 +66,7 @@ def known_quality(definition: Definition, log: CommitLog) -> tuple[list[QualityR
     """Return the checks since the oldest commit of `log`; None, and why they are not known."""
     try:
         runs = quality_runs(definition, log.commits[0].at_ms if log.commits else 0)
-    except (TableError, UnsupportedByEngine) as failed:
+    except (TableError, NotThisWay) as failed:
         return None, str(failed)
     return runs, "no results of checks are stored" if runs is None else ""
 

@@ -14,12 +14,12 @@ from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.history.commits import CommitLog
 from bridge.lake.reached_store import reached_store
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.metrics.monitoring import Monitoring
 from bridge.offsets import Offsets
 from bridge.pages.run_files import PublishLogReader, last_event, lease_state
 from bridge.pages.scrape import Scraped, scrape
 from bridge.publish_progress import NOTHING
+from bridge.ways import NotThisWay
 
 __all__ = ["Line", "Look", "Watched"]
 
@@ -127,7 +127,7 @@ class Look:
     def _followed(self) -> CommitLog:
         path = self._definition.delta.path
         if path is None:
-            raise UnsupportedByEngine(_BY_NAME)
+            raise NotThisWay(_BY_NAME)
         self._log = self._log or CommitLog(reached_store(path), _COMMITS)
         self._log.follow()
         return self._log
@@ -208,7 +208,7 @@ class Look:
         """What fails is a reason, and None. Texts of errors that are not the bridge's may hold anything."""
         try:
             return work()
-        except (BridgeError, UnsupportedByEngine) as error:
+        except (BridgeError, NotThisWay) as error:
             self._reasons.append(str(error))
         except OSError as error:
             self._reasons.append(f"{error.filename or type(error).__name__}: {error.strerror}")

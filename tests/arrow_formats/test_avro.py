@@ -11,12 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.arrow_formats.arrow_types import arrow_schema
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.definition import FormatSpec
 from bridge.schema import RowType
+from bridge.ways import NotThisWay
 from tests.arrow_formats.against_spark import array, by_arrow, compare, made, spec
 from tests.arrow_formats.drawn_avro import document
+from tests.refusals import refusal
 
 _TYPES = {
     "i": "BIGINT",
@@ -43,7 +44,7 @@ def of(**values: Any) -> bytes:
 
 
 def refused(types: dict[str, str], payload: bytes) -> str:
-    with pytest.raises(NeedsFullDecode) as needed:
+    with pytest.raises(NotThisWay) as needed:
         made(given(types)).decode(array([payload]))
     assert needed.value.__context__ is None or needed.value.__suppress_context__
     return str(needed.value)
@@ -95,7 +96,7 @@ def test_bytes_that_are_no_document(spark: SparkSession) -> None:
 def test_documents_do_not_make_up_for_each_other() -> None:
     types = {"s": "STRING NOT NULL"}
     for documents in ([b"\4a", b"b\2c"], [b"\2ab", b""], [b"", b"\2ab"]):
-        with pytest.raises(NeedsFullDecode):
+        with pytest.raises(NotThisWay):
             made(given(types)).decode(array(documents))
 
 
@@ -158,11 +159,11 @@ def test_a_reason_names_the_field_and_has_no_payload(type: str, payload: bytes, 
 def test_types_that_are_left_to_spark(type: str) -> None:
     found = given({"x": "INT", "a": type})
     part = "field 'a.b' is ARRAY<BYTES>" if type.startswith("ROW") else f"field 'a' is {type}"
-    assert arrow_decoder(found) == part
+    assert refusal(lambda: arrow_decoder(found)) == part
 
 
 def test_the_json_encoding_is_left_to_spark() -> None:
-    assert arrow_decoder(given(encoding="json")) == "avro.encoding is json"
+    assert refusal(lambda: arrow_decoder(given(encoding="json"))) == "avro.encoding is json"
 
 
 def test_a_decoder_is_sent_to_workers() -> None:

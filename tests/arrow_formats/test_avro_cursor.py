@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.arrow_formats.avro_cursor import Cursor
-from bridge.arrow_formats.base import NeedsFullDecode
+from bridge.ways import NotThisWay
 from tests.arrow_formats.against_spark import array
 
 _BITS = {"int": 32, "long": 64}
@@ -49,13 +49,13 @@ def test_numbers_that_java_cuts(type: str, longest: int) -> None:
     most = b"\xff" * (longest - 1) + bytes([last])
     assert Cursor.of(array([most])).integers(bits).tolist() == [-(2 ** (bits - 1))]
     for wrong in (most[:-1] + bytes([last + 1]), b"\xff" * longest + b"\0", b"\x80" * longest + b"\0"):
-        with pytest.raises(NeedsFullDecode, match=f"a number has more than {bits} bits"):
+        with pytest.raises(NotThisWay, match=f"a number has more than {bits} bits"):
             Cursor.of(array([b"\0", wrong])).integers(bits)
 
 
 @pytest.mark.parametrize("payloads", [[b""], [b"\x80", b"\0"], [b"\0", b"\xff" * 3], [b"\xff" * 9, b"\0"]])
 def test_a_number_ends_within_its_document(payloads: Sequence[bytes]) -> None:
-    with pytest.raises(NeedsFullDecode, match="a document is truncated, or not of its schema"):
+    with pytest.raises(NotThisWay, match="a document is truncated, or not of its schema"):
         Cursor.of(array(payloads)).integers(64)
 
 
@@ -74,16 +74,16 @@ def test_parts_and_words() -> None:
     begin = cursor.skip(1)
     assert cursor.fixed(">u2").tolist() == [0x6263, 0x6667]
     assert cursor.parts(begin, np.array([4, 2])).to_pylist() == [b"abcd", b"ef"]
-    with pytest.raises(NeedsFullDecode, match="truncated"):
+    with pytest.raises(NotThisWay, match="truncated"):
         cursor.fixed("<f8")
 
 
 def test_lengths_that_no_document_has() -> None:
     for number in (-1, 2**26 + 1):
-        with pytest.raises(NeedsFullDecode, match="a length is negative, or more than 64 MiB"):
+        with pytest.raises(NotThisWay, match="a length is negative, or more than 64 MiB"):
             Cursor.of(array([_written("long", number)])).lengths()
 
 
 def test_more_documents_than_offsets_count() -> None:
-    with pytest.raises(NeedsFullDecode, match="the documents take more than 2 GiB"):
+    with pytest.raises(NotThisWay, match="the documents take more than 2 GiB"):
         Cursor.of(pa.chunked_array([array([b"a"]), array([b"b"])]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.json_documents import Lines, checked_lines
+from bridge.ways import NotThisWay
 
 _NAN = "a document has a number that is not finite"
 _NUMBER = "a document may have a number of more than 1,000 characters"
@@ -63,7 +63,7 @@ def nested(depth: int) -> bytes:
 )
 def test_documents_that_need_a_full_decode(document: bytes, reason: str) -> None:
     for documents in ([document], [b'{"a":1}', document, b"{}"]):
-        with pytest.raises(NeedsFullDecode) as needed:
+        with pytest.raises(NotThisWay) as needed:
             lines(*documents)
         assert str(needed.value) == reason
 

@@ -20,6 +20,7 @@ from bridge.errors import UnwritableRowError
 from bridge.schema import PhysicalColumn, RowField, RowType, TableSchema
 from tests.arrow_formats.drawing import times
 from tests.arrow_formats.drawn_rows import TYPES, drawn_rows
+from tests.refusals import refusal
 
 _OPTIONS = st.fixed_dictionaries(
     {},
@@ -43,7 +44,6 @@ def _topic(names: list[str], key: FormatSpec | None, value: FormatSpec) -> Topic
 
 def _compare(spark: SparkSession, topic: Topic, rng: random.Random, rows: int = 300) -> None:
     encoder = record_encoder(topic)
-    assert not isinstance(encoder, str), encoder
     changes = drawn_rows(spark, rng, {c.name: c.type for c in topic.schema.physical}, rows)
     expected = encode(changes, topic).orderBy(f"{POSITION}.version").toArrow()
     raw = leave_to_tasks(changes, topic, encoder).orderBy(f"{POSITION}.version").toArrow()
@@ -100,14 +100,11 @@ def test_batches_of_many_bytes(spark: SparkSession, monkeypatch: pytest.MonkeyPa
     names = ["int", "text", "money", "bytes", "at3", "day", "double", "q`u'o\"t\\e\n.名"]
     for options in ({}, {"encode.ignore-null-fields": True}):
         topic = _topic(names, _spec(names[:2], {}), _spec(names, options))
-        encoder = record_encoder(topic)
-        assert not isinstance(encoder, str)
         _compare(spark, topic, random.Random(4))
 
 
 def test_documents_of_many_bytes_have_the_large_type(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = record_encoder(_topic(["text"], None, _spec(["text"], {})))
-    assert not isinstance(encoder, str)
     batch = pa.RecordBatch.from_pydict({"__0": pa.array(["é"]), RETRACTS: pa.array([False])})
     assert encoder.documents(batch)[1].type == pa.binary()
     made = pa.array(['{"text":"é"}'.encode()], pa.large_binary())
@@ -123,7 +120,6 @@ def test_texts_that_are_not_utf_8_are_refused_unless_their_row_is_gone() -> None
     texts = pa.array([b"a", b"\xff"])
     bad = pa.Array.from_buffers(pa.string(), 2, texts.buffers())
     encoder = record_encoder(_topic(["int", "text"], _spec(["int"], {}), _spec(["text"], {})))
-    assert not isinstance(encoder, str)
 
     def documents(gone: bool) -> tuple[pa.Array, pa.Array]:
         columns = {"__0": pa.array([1, 2], pa.int32()), "__1": bad, RETRACTS: pa.array([False, gone])}
@@ -140,5 +136,5 @@ def test_texts_that_are_not_utf_8_are_refused_unless_their_row_is_gone() -> None
 def test_why_there_is_none() -> None:
     key = _spec(["int"], {})
     csv = FormatSpec("csv", {}, key.row, key.columns)
-    assert record_encoder(_topic(["int"], key, csv)) == "the format is csv"
-    assert record_encoder(_topic(["int"], csv, key)) == "the format is csv"
+    assert refusal(lambda: record_encoder(_topic(["int"], key, csv))) == "the format is csv"
+    assert refusal(lambda: record_encoder(_topic(["int"], csv, key))) == "the format is csv"

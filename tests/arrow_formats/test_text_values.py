@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from bridge.arrow_formats.arrow_types import arrow_type
-from bridge.arrow_formats.base import NeedsFullDecode
 from bridge.arrow_formats.text_values import text_row, typed_values, usual_values
 from bridge.schema import ArrayType
+from bridge.ways import NotThisWay
 from tests.formats.support import row_type, scalar
 
 _ROW = row_type(a=scalar("INT"), b=ArrayType(scalar("INT")), c=scalar("BOOLEAN"))
@@ -45,5 +45,5 @@ def test_rows_of_texts() -> None:
     assert typed_values(texts, _ROW, iso_8601=False).to_pylist() == rows
     lists = pa.array([given, None, []], arrow_type(ArrayType(text_row(_ROW))))
     assert typed_values(lists, ArrayType(_ROW), iso_8601=False).to_pylist() == [rows, None, []]
-    with pytest.raises(NeedsFullDecode, match="field 'a' has an unusual INT"):
+    with pytest.raises(NotThisWay, match="field 'a' has an unusual INT"):
         typed_values(pa.array([{"a": "x", "b": None, "c": None}], texts.type), _ROW, iso_8601=False)

@@ -19,12 +19,13 @@ from bridge.delta.append import append_batch
 from bridge.delta.append_files import AppendTarget, FileAppends
 from bridge.delta.change_counts import count_changes
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Action, Snapshot
+from bridge.ways import NotThisWay
 from tests.delta.tables import FIELDS, actions, append, at, content, frame, log_file, made
 
 
@@ -149,7 +150,7 @@ def test_files_for_other_columns_are_not_committed(spark: SparkSession, lake: Pa
     target = appends.target()
     add = written(target, (1, "a"))
     spark.sql(f"ALTER TABLE delta.`{table.target.path}` ADD COLUMN more STRING")
-    with pytest.raises(UnsupportedByEngine, match=r"^the columns or properties of the table have changed"):
+    with pytest.raises(NotThisWay, match=r"^the columns or properties of the table have changed"):
         appends.commit(target, [add], rows=1, progress=at(0))
     newer = appends.target()
     assert newer.schema.names == ["id", "v", "more"]
@@ -191,19 +192,17 @@ def test_tables_that_are_left_to_spark(
     spark: SparkSession, lake: Path, fields: Sequence[T.StructField], properties: dict[str, str], reason: str
 ) -> None:
     table = made(spark, lake / "t", fields=fields, properties=properties)
-    with pytest.raises(UnsupportedByEngine) as caught:
+    with pytest.raises(NotThisWay) as caught:
         FileAppends(table)
     assert str(caught.value) == reason
 
 
 def test_tables_elsewhere_or_with_partitions_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
-    ):
+    with pytest.raises(NotThisWay, match=r"^the table is stored in hdfs, not in local files or on s3a://$"):
         FileAppends(replace(table, location="hdfs://host/t"))
     path = lake / "parts"
     spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING) USING delta PARTITIONED BY (v)")
     detail = spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]
-    with pytest.raises(UnsupportedByEngine, match=r"^the table is partitioned by v$"):
+    with pytest.raises(NotThisWay, match=r"^the table is partitioned by v$"):
         FileAppends(replace(table, location=detail["location"], id=detail["id"]))

@@ -18,13 +18,18 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, col
 from bridge.definition import DeltaTarget
-from bridge.delta import change_feed
-from bridge.delta.appended_files import appended_rows, count_at, has_no_files, newest_rows, rows_at
+from bridge.delta import appended_files, change_feed
+from bridge.delta.appended_files import has_no_files
 from bridge.delta.table import Table, open_table
 from bridge.rows import RowKind
 from bridge.session import child_session
 from tests.delta.drawn_commits import MOMENT, WIDE, add_by_hand, counted, play, sql
 from tests.delta.tables import FIELDS, NO_VECTORS, append, log_file, made
+from tests.refusals import optional
+
+appended_rows = optional(appended_files.appended_rows)
+count_at = optional(appended_files.count_at)
+rows_at = optional(appended_files.rows_at)
 
 
 def by_delta(table: Table, version: int) -> Counter[str]:
@@ -185,14 +190,14 @@ def test_the_newest_rows(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
     assert has_no_files(table)
     append(table, [(1, "a"), (2, "b")])
-    found = newest_rows(table)
+    found = rows_at(table, None)
     assert not has_no_files(table) and found is not None and found.count() == 2
     table.delta().delete("id = 1")
-    assert newest_rows(table) is None, "a file has a deletion vector"
+    assert rows_at(table, None) is None, "a file has a deletion vector"
     table.delta().delete("id = 2")
     assert has_no_files(table) == (table.delta().toDF().inputFiles() == [])
     named = replace(table, target=DeltaTarget(table="default.t"))
-    assert newest_rows(named) is None and not has_no_files(named)
+    assert rows_at(named, None) is None and not has_no_files(named)
 
 
 @pytest.mark.parametrize(

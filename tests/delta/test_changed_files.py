@@ -17,13 +17,8 @@ from pyspark.sql import types as T
 from bridge.columns import col, frame_of
 from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
-from bridge.delta.changed_files import (
-    CHANGE_TYPE,
-    COMMIT_VERSION,
-    changed_files,
-    changed_rows,
-    changes_in_driver,
-)
+from bridge.delta import changed_files as by_log
+from bridge.delta.changed_files import CHANGE_TYPE, COMMIT_VERSION
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError
 from tests.delta.drawn_commits import MOMENT, WIDE, add_by_hand, counted, play, sql
@@ -39,6 +34,11 @@ from tests.delta.tables import (
     log_file,
     made,
 )
+from tests.refusals import optional
+
+changed_files = optional(by_log.changed_files)
+changed_rows = optional(by_log.changed_rows)
+changes_in_driver = optional(by_log.changes_in_driver)
 
 
 def agrees(table: Table, first: int, last: int) -> set[tuple[int, int]]:

@@ -13,11 +13,12 @@ from bridge.definition import Engine, MergeSettings
 from bridge.delta.append import appended
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.initial_load import NotEmpty, initial_load
+from bridge.delta.initial_load import initial_load
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 from bridge.ingest_progress import IngestProgress
+from bridge.ways import NotThisWay
 from tests.delta.tables import append, at, content, frame, log_file, made
 from tests.delta.test_merge_spark_concurrency import gated
 
@@ -39,10 +40,10 @@ def test_the_adds_are_the_table(spark: SparkSession, lake: Path) -> None:
 
 def test_a_table_whose_rows_are_all_gone_is_empty(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "b")])
-    with pytest.raises(NotEmpty):
+    with pytest.raises(NotThisWay):
         initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
     table.delta().delete("id = 1")
-    with pytest.raises(NotEmpty):
+    with pytest.raises(NotThisWay):
         initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0))
     table.delta().delete()
     assert initial_load(table, frame(table, [("+U", 1, "c")]), rows=1, progress=at(0)).inserted == 1
@@ -78,7 +79,7 @@ def test_a_user_who_comes_first_is_not_overlooked(
     table = made(spark, lake / "t")
     meanwhile(lambda: append(table, [(1, "user"), (7, "user")]))
     changes = frame(table, [("+U", 1, "a")]).persist()
-    with pytest.raises(NotEmpty):
+    with pytest.raises(NotThisWay):
         initial_load(table, changes, rows=1, progress=at(0))
     assert not log_file(table, 2).exists()
     done = Engines(MergeSettings(Engine.SPARK)).merge(table, changes, key=["id"], adds=1, progress=at(0))
@@ -97,6 +98,6 @@ def test_a_user_who_comes_while_it_is_written_is_not_overlooked(spark: SparkSess
             assert not running.done(), running.result()
         append(table, [(1, "user")])
         gate.touch()
-        with pytest.raises(NotEmpty):
+        with pytest.raises(NotThisWay):
             running.result()
     assert content(table) == {(1, "user")}

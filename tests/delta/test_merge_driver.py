@@ -20,10 +20,11 @@ from pyspark.sql import types as T
 from bridge.delta.changes_in_driver import Limits
 from bridge.delta.driver_merge.rewrites import files_to_rewrite
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, TableError
+from bridge.ways import NotThisWay
 from tests.delta.tables import (
     FIELDS,
     actions,
@@ -219,7 +220,7 @@ def test_tables_that_are_left_to_others(
     spark: SparkSession, lake: Path, fields: Sequence[T.StructField], properties: dict[str, str], reason: str
 ) -> None:
     table = made(spark, lake / "t", fields=fields, properties=properties)
-    with pytest.raises(UnsupportedByEngine) as caught:
+    with pytest.raises(NotThisWay) as caught:
         by_marks(table, frame(table, []), key=["id"], progress=at(0))
     assert str(caught.value) == reason
     assert not log_file(table, 1).exists()
@@ -233,12 +234,10 @@ def test_batches_that_are_left_to_others(spark: SparkSession, lake: Path) -> Non
         (Limits(10, 1 << 30), "the batch has 0 MiB, more than 0 MiB"),
         (Limits(1 << 30, 10), "the batch touches files of 0 MiB, more than 0 MiB"),
     ):
-        with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
+        with pytest.raises(NotThisWay, match=f"^{reason}$"):
             DriverEngine(limits).merge_arrow(table, arrow, key=["id"], progress=at(0))
     elsewhere = replace(table, location="hdfs://host/t")
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
-    ):
+    with pytest.raises(NotThisWay, match=r"^the table is stored in hdfs, not in local files or on s3a://$"):
         by_marks(elsewhere, three, key=["id"], progress=at(0))
     assert not log_file(table, 2).exists()
 
@@ -254,7 +253,7 @@ def test_a_large_batch_does_not_come_into_the_driver(spark: SparkSession, lake: 
             lambda: engine.merge(table, changes, key=["id"], progress=at(0), persisted=True),
             lambda: engine.refuse(table, changes, key=["id"]),
         ):
-            with pytest.raises(UnsupportedByEngine, match=r"^the batch has 0 MiB, more than 0 MiB$"):
+            with pytest.raises(NotThisWay, match=r"^the batch has 0 MiB, more than 0 MiB$"):
                 refused()
         assert list(context.statusTracker().getJobIdsForGroup("large")) == []
     finally:
@@ -265,5 +264,5 @@ def test_a_large_batch_does_not_come_into_the_driver(spark: SparkSession, lake: 
 def test_a_missing_file_is_left_to_an_engine_that_names_it(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     next((lake / "t").glob("*.parquet")).unlink()
-    with pytest.raises(UnsupportedByEngine, match=r"^a file of the table is missing or cannot be read$"):
+    with pytest.raises(NotThisWay, match=r"^a file of the table is missing or cannot be read$"):
         by_marks(table, frame(table, [("+U", 1, "b")]), key=["id"], progress=at(0))

@@ -14,9 +14,10 @@ from pyspark.sql import types as T
 
 from bridge.definition import DeltaTarget, MergeSettings
 from bridge.delta.engine_choice import Engines
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import claim, open_table
 from bridge.session import session_settings
+from bridge.ways import NotThisWay
 from tests.delta.tables import (
     FIELDS,
     actions,
@@ -155,7 +156,7 @@ def test_null_in_a_column_that_is_not_null_is_left_to_spark(spark: SparkSession,
     reason = "a row of the batch has NULL in column 'v', which is NOT NULL"
     for batch, (merge, changes) in enumerate(((by_copies, first), (by_marks, second))):
         merge(table, changes, key=["id"], progress=at(batch))
-        with pytest.raises(UnsupportedByEngine, match=f"^{reason}$"):
+        with pytest.raises(NotThisWay, match=f"^{reason}$"):
             merge(table, null, key=["id"], progress=at(batch + 1))
     assert content(table) == {(1, "b")}
     last = frame(table, [("+U", 1, "c")]).persist()

@@ -18,7 +18,7 @@ from bridge.delta.engine_choice import Engines
 from bridge.delta.optimize_vacuum import optimize
 from bridge.delta.table import Table, claim, open_table
 from bridge.errors import TableError
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 from tests.delta.tables import at, by_marks, by_spark
 
 VALUES = {
@@ -109,10 +109,10 @@ def test_rows_of_all_partition_types_are_merged_by_spark_alone(spark: SparkSessi
     table = partitioned(spark, lake / "t", f"id BIGINT, v STRING, {', '.join(VALUES)}", ", ".join(NAMES))
     assert table.partitioned_by == tuple(NAMES)
     reason = f"the table is partitioned by {', '.join(NAMES)}"
-    with pytest.raises(UnsupportedByEngine) as caught:
+    with pytest.raises(NotThisWay) as caught:
         by_marks(table, changes(rows(spark, "a"), "+U"), key=KEY, progress=at(0))
     assert str(caught.value) == reason
-    with pytest.raises(UnsupportedByEngine) as caught:
+    with pytest.raises(NotThisWay) as caught:
         FileAppends(table)
     assert str(caught.value) == reason
     with pytest.raises(TableError, match=f"`merge.engine: driver` is not possible, as {reason}; leave"):

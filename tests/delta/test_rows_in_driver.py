@@ -15,13 +15,17 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.delta import logged_files
-from bridge.delta.appended_files import files_at, newest_files
+from bridge.delta import appended_files, logged_files, rows_in_driver
 from bridge.delta.logged_files import NamedFiles
-from bridge.delta.rows_in_driver import is_simple, read_columns
+from bridge.delta.rows_in_driver import is_simple
 from bridge.delta.table import Table, open_table
 from tests.delta.drawn_commits import MOMENT, WIDE, add_by_hand, sql
 from tests.delta.tables import FIELDS, append, content, made
+from tests.refusals import optional
+
+read_columns = optional(rows_in_driver.read_columns)
+
+files_at = optional(appended_files.files_at)
 
 SIMPLE = (
     *(f for f in WIDE if f.name not in ("raw", "n")),
@@ -56,7 +60,7 @@ def test_rows_of_all_simple_types(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=SIMPLE, rows=ROWS)
     append(table, ROWS[:1])
     assert all(is_simple(field.dataType) for field in SIMPLE)
-    rows = found(newest_files(table), table.columns)
+    rows = found(files_at(table, None), table.columns)
     assert plain(rows) == Counter([*ROWS, ROWS[0]])
     kinds = [pa.int64(), pa.string(), pa.decimal128(38, 9), pa.timestamp("us", "UTC"), pa.timestamp("us")]
     kinds += [pa.date32(), pa.bool_(), pa.int8(), pa.int16(), pa.int32()]
@@ -73,7 +77,7 @@ def test_bytes_of_writers_with_arrow(spark: SparkSession, lake: Path, type: pa.D
     file = lake / "t" / "own.parquet"
     pq.write_table(pa.table({"raw": pa.array([b"\0\xff", None], type), "f": [float("inf"), -0.0]}), file)
     add_by_hand(table, 1, file.name, file.stat().st_size)
-    given = found(newest_files(table), ["f", "raw"])
+    given = found(files_at(table, None), ["f", "raw"])
     assert given.schema.types == [pa.float64(), pa.binary()]
     assert given.to_pylist() == [{"f": float("inf"), "raw": b"\0\xff"}, {"f": -0.0, "raw": None}]
     assert not any(is_simple(field.dataType) for field in raw)
@@ -98,7 +102,7 @@ def test_files_of_writers_with_arrow(spark: SparkSession, lake: Path, text: pa.D
     add_by_hand(table, 1, file.name, file.stat().st_size)
     assert content(table) == {(1, "a", Decimal(1), MOMENT, MOMENT, *[None] * 5)}
     for coded in ([], ["v"]):
-        given = found(newest_files(table), table.columns, coded=coded)
+        given = found(files_at(table, None), table.columns, coded=coded)
         expected = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
         assert given.schema.field("v").type == expected and plain(given) == Counter(content(table))
 
@@ -109,22 +113,22 @@ def test_a_file_that_is_older_than_a_column(spark: SparkSession, lake: Path) -> 
     sql(spark, table, "INSERT INTO {t} VALUES (2, 'b', 'x', 3)")
     newer = (T.StructField("s", T.StringType()), T.StructField("n", T.DecimalType(9, 2)))
     table = open_table(spark, table.target, (*FIELDS, *newer))
-    rows = found(newest_files(table), ["id", "s", "n"], coded=["s"])
+    rows = found(files_at(table, None), ["id", "s", "n"], coded=["s"])
     assert plain(rows) == Counter([(1, None, None), (2, "x", Decimal(3))])
 
 
 def test_rows_that_are_deleted(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(n, str(n % 3)) for n in range(10)])
     table.delta().delete("id IN (0, 4, 9)")
-    files = newest_files(table)
+    files = files_at(table, None)
     assert files is not None and any(add.get("deletionVector") for add in files.adds)
     assert plain(found(files, table.columns, coded=["v"])) == Counter(content(table))
     table.delta().delete()
-    assert found(newest_files(table), ["v"]).num_rows == 0
+    assert found(files_at(table, None), ["v"]).num_rows == 0
 
 
 def test_a_table_without_files(spark: SparkSession, lake: Path) -> None:
-    files = newest_files(made(spark, lake / "t"))
+    files = files_at(made(spark, lake / "t"), None)
     rows = found(files, ["v", "id"], coded=["v"])
     assert rows.num_rows == 0 and rows.column_names == ["v", "id"]
 
@@ -132,7 +136,7 @@ def test_a_table_without_files(spark: SparkSession, lake: Path) -> None:
 def test_how_many_rows_may_come(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "b")])
     append(table, [(3, "c")])
-    files = newest_files(table)
+    files = files_at(table, None)
     assert files is not None and files.bytes == sum(f.stat().st_size for f in (lake / "t").glob("*.parquet"))
     assert found(files, ["id"], most_rows=3).num_rows == 3
     assert read_columns(files, ["id"], most_rows=2) is None
@@ -180,7 +184,7 @@ def test_what_spark_reads_by_its_own_rules(
     spark: SparkSession, lake: Path, change: Callable[[Path], None]
 ) -> None:
     table = made(spark, lake / "t", fields=SIMPLE, rows=ROWS[:1])
-    files = newest_files(table)
+    files = files_at(table, None)
     assert plain(found(files, table.columns)) == Counter(ROWS[:1])
     (file,) = (lake / "t").glob("*.parquet")
     change(file)
@@ -191,7 +195,7 @@ def test_what_spark_reads_by_its_own_rules(
 
 def test_types_that_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", fields=WIDE)
-    files = newest_files(table)
+    files = files_at(table, None)
     assert files is not None
     left = [name for name in table.columns if read_columns(files, [name], most_rows=1) is None]
     assert left == ["n"]
@@ -204,4 +208,4 @@ def test_many_files_are_left_to_spark(
 ) -> None:
     table: Table = made(spark, lake / "t", rows=[(1, "a")])
     monkeypatch.setattr(logged_files, "MOST_FILES", 0)
-    assert newest_files(table) is None
+    assert files_at(table, None) is None

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from bridge.delta.table_store import store_at
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 
 pytestmark = [
     pytest.mark.versions,
@@ -92,14 +92,12 @@ def test_an_anonymous_login_signs_nothing(session: SparkSession) -> None:
 def test_what_delta_rs_does_not_follow_is_left_to_spark(
     session: SparkSession, name: str, value: str, why: str
 ) -> None:
-    with pytest.raises(UnsupportedByEngine) as refused:
+    with pytest.raises(NotThisWay) as refused:
         options(session, secret_key="hidden", access_key="hidden", **{name: value})
     assert str(refused.value) == why
 
 
 def test_a_folder_of_this_disk_and_other_stores(session: SparkSession) -> None:
     assert store_at(session, "file:/lake/a b#c") == LocalStore("/lake/a b#c")
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the table is stored in hdfs, not in local files or on s3a://$"
-    ):
+    with pytest.raises(NotThisWay, match=r"^the table is stored in hdfs, not in local files or on s3a://$"):
         store_at(session, "hdfs://host/lake")

@@ -13,7 +13,7 @@ from bridge.columns import frame_of
 from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
 from bridge.delta.append_files import FileAppends
-from bridge.delta.appended_files import count_at, newest_files
+from bridge.delta.appended_files import count_at, files_at
 from bridge.delta.changed_files import changes_in_driver
 from bridge.delta.log_description import describe, newest_version
 from bridge.delta.merge_driver import DriverEngine
@@ -22,7 +22,7 @@ from bridge.delta.table import Table, create_table
 from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.new_files import write_data_file
 from bridge.lake.remote_store import RemoteStore
-from bridge.lake.unsupported import UnknownOutcome
+from bridge.lake.store import UnknownOutcome
 from bridge.pipelines.ingest.append_reader import AppendedBatch, apply_appended
 from tests.delta.drawn_commits import counted
 from tests.delta.tables import FIELDS, Merge, at, by_marks, content, frame
@@ -70,7 +70,7 @@ def test_a_history_of_batches_and_other_writers(spark: SparkSession, table: Tabl
             table.delta().optimize().executeCompaction()
     last = change_feed.latest_version(table)
     assert newest_version(spark, table.target) == last and count_at(table, last) == len(fold)
-    files = newest_files(table)
+    files = files_at(table, None)
     assert files is not None
     read = read_columns(files, ["id", "v"], most_rows=1_000)
     assert read is not None and {tuple(row.values()) for row in read.to_pylist()} == set(fold.items())
@@ -150,7 +150,7 @@ def test_files_of_a_commit_whose_fate_is_unknown_stay(
         apply_appended(appends, batch, at(0))
     proxy.is_deaf_after_loss = False
     assert content(table) == {(1, "a")}
-    assert apply_appended(appends, batch, at(0)).merged.skipped  # type: ignore[union-attr]
+    assert apply_appended(appends, batch, at(0)).merged.skipped
 
 
 def test_delta_creates_a_table_that_the_driver_may_not_write(

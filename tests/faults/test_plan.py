@@ -11,7 +11,7 @@ import pytest
 
 from bridge import config
 from bridge.cdc_jobs import load_job
-from bridge.pipelines.ingest.consumer_support import unsupported
+from bridge.pipelines.ingest.consumer_support import refuse_unsupported
 from bridge.sql import load_script
 from tests.cdc_jobs.jobs import write_table
 from tests.faults.derived import JOB, SCRIPT
@@ -116,4 +116,4 @@ def test_tables_without_a_key_are_read_by_consumers(tmp_path: Path) -> None:
         file.write_text(lane.rows_file("127.0.0.1:1", "http://127.0.0.1:1"))
         definition = config.load(file)
         assert definition.topic.names == lane.topics[:1] and definition.topic.appends
-        assert unsupported(definition, definition.topic) is None
+        refuse_unsupported(definition, definition.topic)

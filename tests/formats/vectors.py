@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.arrow_formats.arrow_types import arrow_type
-from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder, NeedsFullDecode, RowColumns
+from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder, RowColumns
 from bridge.arrow_formats.catalog import arrow_decoder, arrow_encoder, change_arrow_decoder
 from bridge.ddl import parse
 from bridge.definition import FormatSpec
@@ -30,8 +30,10 @@ from bridge.formats import catalog
 from bridge.formats.base import NEEDS_FULL_DECODE, ChangeEncoder, FastPathDecoder
 from bridge.options.formats import FORMATS
 from bridge.schema import RowField, RowType
+from bridge.ways import NotThisWay
 from tests.formats.shapes import options_of
 from tests.formats.vector_values import arrow_value, is_error, structs, tagged
+from tests.refusals import optional, refusal
 
 __all__ = ["Case", "Decoded", "Encoded", "cases", "decode", "encode"]
 
@@ -137,12 +139,12 @@ def _outcome(outcome: Any, case: Case) -> Any:
 
 
 def _by_arrow(case: Case) -> list[Any]:
-    decoder = arrow_decoder(case.spec)
+    decoder = optional(arrow_decoder)(case.spec)
     found: list[Any] = []
     for wanted in case.decoded:
         read = None
-        if not isinstance(decoder, str) and wanted.document is not None:
-            with suppress(NeedsFullDecode):
+        if decoder is not None and wanted.document is not None:
+            with suppress(NotThisWay):
                 read = decoder.decode(pa.array([wanted.document], pa.binary()))
         found.append(read if read is None else [["+I", row] for row in _rows_of(read, case)])
     return found
@@ -151,28 +153,27 @@ def _by_arrow(case: Case) -> list[Any]:
 def _changes_by_arrow(case: Case) -> list[Any]:
     """None also for documents that name a column of a type that Arrow's decoders leave to Spark."""
     left_out: list[str] = []
-    decoder = _change_decoder(case)
-    while isinstance(decoder, str) and (column := re.match(r"field '(\w+)' of", decoder)):
+    while column := re.match(r"field '(\w+)' of", refusal(partial(_change_decoder, case)) or ""):
         if len(case.columns) == 1:
             return [None] * len(case.decoded)
         left_out.append(column[1])
         case = replace(case, columns={n: t for n, t in case.columns.items() if n != column[1]})
-        decoder = _change_decoder(case)
+    decoder = optional(_change_decoder)(case)
     found: list[Any] = []
     for wanted in case.decoded:
         document = wanted.document or b""
         read = None
-        if not isinstance(decoder, str) and not any(f'"{name}"'.encode() in document for name in left_out):
-            with suppress(NeedsFullDecode):
+        if decoder is not None and not any(f'"{name}"'.encode() in document for name in left_out):
+            with suppress(NotThisWay):
                 read = decoder.decode(pa.array([wanted.document], pa.binary()))
         found.append(read if read is None else _changes(read, wanted.rows, case))
     return found
 
 
-def _change_decoder(case: Case) -> ChangeArrowDecoder | str:
+def _change_decoder(case: Case) -> ChangeArrowDecoder:
     """The decoder of a table whose key has as many columns as it may have: retractions have no others."""
-    decoder = change_arrow_decoder(case.spec, case.row.names)
-    return decoder if not isinstance(decoder, str) else change_arrow_decoder(case.spec, case.row.names[:-1])
+    decoder = optional(change_arrow_decoder)(case.spec, case.row.names)
+    return change_arrow_decoder(case.spec, case.row.names[:-1]) if decoder is None else decoder
 
 
 def _changes(read: ArrowChanges, wanted: Any, case: Case) -> list[Any]:
@@ -216,15 +217,15 @@ def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
         changes = cast(ChangeEncoder, encoder)
         before, after = F.when(F.col("old"), F.col("x")), F.when(~F.col("old"), F.col("x"))
         written = changes.encode_change(before, after)
-    by_arrow = arrow_encoder(case.spec)
-    texts = () if isinstance(by_arrow, str) else by_arrow.as_texts
+    by_arrow = optional(arrow_encoder)(case.spec)
+    texts = () if by_arrow is None else by_arrow.as_texts
     taken = [
         (F.col(f"x.{name}").cast("string") if name in texts else F.col(f"x.{name}")).alias(name)
-        for name in (() if isinstance(by_arrow, str) else by_arrow.columns)
+        for name in (() if by_arrow is None else by_arrow.columns)
     ]
     table = frame.coalesce(1).select("at", written.alias("written"), *taken).toArrow().sort_by("at")
     found = {"spark": table["written"].to_pylist()}
-    if not isinstance(by_arrow, str):
+    if by_arrow is not None:
         given = {name: table[name].combine_chunks() for name in by_arrow.columns}
         found["arrow"] = by_arrow.encode(RowColumns(given, table.num_rows)).to_pylist()
     return found

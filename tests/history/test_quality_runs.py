@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from bridge.errors import TableError
 from bridge.history.quality_runs import QualityRun, quality_runs
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 from tests.pages.files import pipeline
 
 START = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -51,7 +51,7 @@ def test_there_may_be_none(tmp_path: Path) -> None:
 
 def test_why_they_are_not_known(tmp_path: Path) -> None:
     by_name = pipeline(tmp_path, sections=quality(tmp_path, "table: a.b.c"))
-    with pytest.raises(UnsupportedByEngine, match="a table of a catalog, which only Spark finds"):
+    with pytest.raises(NotThisWay, match="a table of a catalog, which only Spark finds"):
         quality_runs(by_name, 0)
     definition = pipeline(tmp_path, sections=quality(tmp_path))
     write_deltalake(str(tmp_path / "results"), pa.table({"another": [1]}))

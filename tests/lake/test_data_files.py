@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 from bridge.lake.data_files import arrow_schema, open_file
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot, open_snapshot
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.session import session_settings
+from bridge.ways import NotThisWay
 from tests.delta.tables import FIELDS, append, made
 
 FAR = datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc)
@@ -52,9 +52,7 @@ def test_files_of_spark(spark: SparkSession, lake: Path) -> None:
 def test_the_calendar_of_old_releases_is_left_to_spark(tmp_path: Path) -> None:
     old = pa.table({"id": [1]}).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})
     pq.write_table(old, tmp_path / "f")
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^files of the table have dates in the calendar of Spark 2$"
-    ):
+    with pytest.raises(NotThisWay, match=r"^files of the table have dates in the calendar of Spark 2$"):
         open_file(
             Snapshot(LocalStore(str(tmp_path)), files={"f": {"path": "f", "size": 0}}),
             "f",

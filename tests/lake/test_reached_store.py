@@ -9,8 +9,8 @@ import pytest
 from bridge.lake.local_store import LocalStore
 from bridge.lake.reached_store import reached_store
 from bridge.lake.remote_store import RemoteStore
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.store_options import given_settings
+from bridge.ways import NotThisWay
 
 
 def test_a_folder_of_this_machine(tmp_path: Path) -> None:
@@ -35,5 +35,5 @@ def test_a_store_has_the_login_of_the_settings_and_does_not_show_it() -> None:
 
 
 def test_a_place_that_only_spark_reaches() -> None:
-    with pytest.raises(UnsupportedByEngine, match=r"only Spark reads dbfs:"):
+    with pytest.raises(NotThisWay, match=r"only Spark reads dbfs:"):
         reached_store("dbfs:/lake/orders")

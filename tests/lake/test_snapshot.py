@@ -12,7 +12,7 @@ from bridge.delta.table import Table
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.snapshot import Snapshot, live_rows, open_snapshot, stats_of
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 from tests.delta.tables import append, at, by_marks, by_spark, frame, made, vector_id
 
 
@@ -71,11 +71,11 @@ def test_former_versions(spark: SparkSession, lake: Path) -> None:
     for version, files in seen_then:
         opened = open_snapshot(LocalStore(str(lake / "t")), version)
         assert (opened.version, described(opened)) == (version, files)
-    with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 9$"):
+    with pytest.raises(NotThisWay, match=r"^the log lacks version 9$"):
         open_snapshot(LocalStore(str(lake / "t")), 9)
-    with pytest.raises(UnsupportedByEngine, match=r"^the table has more than 5 files$"):
+    with pytest.raises(NotThisWay, match=r"^the table has more than 5 files$"):
         open_snapshot(LocalStore(str(lake / "t")), most=5)
-    with pytest.raises(UnsupportedByEngine, match=r"^the table has more than 1 files$"):
+    with pytest.raises(NotThisWay, match=r"^the table has more than 1 files$"):
         open_snapshot(LocalStore(str(lake / "t")), most=1)  # those of the checkpoint alone
     assert len(open_snapshot(LocalStore(str(lake / "t")), most=6).files) == 6, "removed files do not count"
 
@@ -95,13 +95,11 @@ def test_logs_that_only_spark_reads(spark: SparkSession, lake: Path) -> None:
     log = lake / "t" / "_delta_log"
     parts = log / "00000000000000000002.checkpoint.0000000001.0000000002.parquet"
     parts.touch()
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the log has checkpoints of a form that only Spark reads$"
-    ):
+    with pytest.raises(NotThisWay, match=r"^the log has checkpoints of a form that only Spark reads$"):
         open_snapshot(LocalStore(str(lake / "t")))
     parts.unlink()
     (log / "00000000000000000001.json").rename(log / "gone")
-    with pytest.raises(UnsupportedByEngine, match=r"^the log lacks version 1$"):
+    with pytest.raises(NotThisWay, match=r"^the log lacks version 1$"):
         open_snapshot(LocalStore(str(lake / "t")))
 
 
@@ -109,11 +107,9 @@ def test_files_outside_of_the_folder() -> None:
     snapshot = Snapshot(LocalStore("/lake/t"))
     assert snapshot.path_of("part%201.parquet") == "part 1.parquet"
     assert snapshot.path_of("file:/other/part.parquet") == "/other/part.parquet"
-    with pytest.raises(
-        UnsupportedByEngine, match=r"^the table has files in s3a://bucket, outside of its folder$"
-    ):
+    with pytest.raises(NotThisWay, match=r"^the table has files in s3a://bucket, outside of its folder$"):
         snapshot.path_of("s3a://bucket/part.parquet")
-    with pytest.raises(UnsupportedByEngine, match=r"^the table has files in file://, outside of its folder$"):
+    with pytest.raises(NotThisWay, match=r"^the table has files in file://, outside of its folder$"):
         Snapshot(RemoteStore("s3a://bucket/t", {})).path_of("file:/other/part.parquet")
 
 

@@ -13,7 +13,7 @@ import pytest
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.store import Store, at_once
-from bridge.lake.unsupported import UnsupportedByEngine
+from bridge.ways import NotThisWay
 from tests.object_store import BUCKET, ObjectStore
 
 
@@ -87,7 +87,7 @@ def test_a_store_that_does_not_answer_shows_no_secret(object_store: ObjectStore)
     }
     store = RemoteStore(f"s3a://{BUCKET}/t", options)
     assert "hidden" not in repr(store)
-    with pytest.raises(UnsupportedByEngine) as failed:
+    with pytest.raises(NotThisWay) as failed:
         store.read("f")
     assert str(failed.value).startswith(
         f"s3a://{BUCKET}/t does not give 'f' to the driver or takes it from it ("

@@ -12,8 +12,8 @@ from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
 from bridge.lake.local_store import LocalStore
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.lake.vectors import read_vector, write_vectors
+from bridge.ways import NotThisWay
 from tests.delta.tables import actions, made, vector_id
 
 EXAMPLE = {
@@ -81,13 +81,13 @@ def test_vectors_of_spark(spark: SparkSession, lake: Path) -> None:
 def test_what_is_left_to_spark(tmp_path: Path) -> None:
     written = write_vectors(LocalStore(str(tmp_path)), {"f": BitMap([1, 2])})["f"]
     far = {**EXAMPLE, "storageType": "p", "pathOrInlineDv": "s3a://bucket/deletion_vector.bin"}
-    with pytest.raises(UnsupportedByEngine, match=r"^a deletion vector of the table is not in its folder$"):
+    with pytest.raises(NotThisWay, match=r"^a deletion vector of the table is not in its folder$"):
         read_vector(LocalStore(str(tmp_path)), far)
     (file,) = tmp_path.iterdir()
     data = bytearray(file.read_bytes())
     data[-6] ^= 1
     file.write_bytes(data)
-    with pytest.raises(UnsupportedByEngine, match=r"^a deletion vector of the table is damaged$"):
+    with pytest.raises(NotThisWay, match=r"^a deletion vector of the table is damaged$"):
         read_vector(LocalStore(str(tmp_path)), written)
-    with pytest.raises(UnsupportedByEngine, match=r"has a form that only Spark reads$"):
+    with pytest.raises(NotThisWay, match=r"has a form that only Spark reads$"):
         read_vector(LocalStore(""), EXAMPLE)

@@ -14,11 +14,10 @@ from bridge import failpoints
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.definition import Definition, Reader, Topic
 from bridge.delta.append_files import AppendTarget, FileAppends
-from bridge.delta.merge_contract import MergeResult, UnsupportedByEngine
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka.client_settings import for_consumer
-from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.new_files import delete_data_files
 from bridge.offsets import Offsets, TopicPartition
@@ -28,6 +27,7 @@ from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.consumer_reader import not_null_columns
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
+from bridge.ways import NotThisWay
 
 __all__ = ["AppendReader", "AppendedBatch", "apply_appended"]
 
@@ -46,7 +46,7 @@ class AppendedBatch:
 class AppendReader:
     """Reads batches of a topic for a pipeline that `unsupported` does not refuse. See `ConsumerReader`.
 
-    Raises UnsupportedByEngine for a table to which no files can be appended."""
+    Raises NotThisWay for a table to which no files can be appended."""
 
     def __init__(
         self, spark: SparkSession, definition: Definition, topic: Topic, appends: FileAppends
@@ -55,20 +55,12 @@ class AppendReader:
         self._not_null = not_null_columns(definition)
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
 
-    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> AppendedBatch | NotRead:
-        """Write the rows of the records from `start` to `end` into data files; NotRead, with no file left, where only
-        Spark's path reads them exactly or the table has changed. Raises as `ConsumerReader.read`."""
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> AppendedBatch:
+        """Write the rows of the records from `start` to `end` into data files. Raises as `ConsumerReader.read`, and
+        NotThisWay where the table has changed; no file is left then."""
         self._job.begin_group(job_group)
-        try:
-            target = self._appends.target()
-        except UnsupportedByEngine as reason:
-            return NotRead(str(reason))
-        task = self._task(target)
-        if isinstance(task, NotRead):
-            return task
-        found = self._job.run(ranges_between(start, end), task)
-        if isinstance(found, NotRead):
-            return found
+        target = self._appends.target()
+        found = self._job.run(ranges_between(start, end), self._task(target))
         return AppendedBatch(
             target,
             tuple(add for files in found for add in files.adds),
@@ -81,15 +73,11 @@ class AppendReader:
         """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
         self._job.cancel(job_group)
 
-    def _task(self, target: AppendTarget) -> AppendTask | NotRead:
+    def _task(self, target: AppendTarget) -> AppendTask:
         topic, schema = self._topic, self._topic.schema
         value, key = topic.value, topic.key
         decoder = arrow_decoder(value)
         key_decoder = None if key is None else arrow_decoder(key)
-        if isinstance(decoder, str):
-            return NotRead(decoder)
-        if isinstance(key_decoder, str):
-            return NotRead(key_decoder)
         return AppendTask(
             settings=for_consumer(topic),
             value=with_writer_schemas(decoder, value),
@@ -107,20 +95,16 @@ class AppendReader:
         )
 
 
-def apply_appended(
-    appends: FileAppends, batch: AppendedBatch, progress: IngestProgress
-) -> AppliedBatch | NotRead:
+def apply_appended(appends: FileAppends, batch: AppendedBatch, progress: IngestProgress) -> AppliedBatch:
     """Commit the files of `batch` together with `progress`. Does and raises as `apply_batch` does for the same records;
-    NotRead, with no file left, if the table has changed since the files were written."""
+    raises NotThisWay, with no file left, if the table has changed since the files were written."""
     progress = replace(progress, newest_ms=batch.read.newest_ms)
     failpoints.hit("ingest.before-merge")
     try:
         merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)
-    except (UnsupportedByEngine, RowsTakenBack) as reason:
+    except (NotThisWay, RowsTakenBack):
         delete_data_files(batch.target.store, batch.adds)
-        if isinstance(reason, RowsTakenBack):
-            raise
-        return NotRead(str(reason))
+        raise
     failpoints.hit("ingest.after-merge")
     return AppliedBatch(
         merged=merged,

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from bridge.arrow_formats.base import ArrowDecoder, NeedsFullDecode, check_keys
-from bridge.kafka.latest_rows import NotRead
+from bridge.arrow_formats.base import ArrowDecoder, check_keys
 from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.new_files import delete_data_files, write_data_file
 from bridge.lake.store import Store
 from bridge.offsets import TopicPartition
+from bridge.ways import NotThisWay
 
 __all__ = ["METADATA_TYPES", "AppendTask", "AppendedFiles"]
 
@@ -78,9 +78,9 @@ class AppendTask:
     file_bytes: int = 128 << 20
     """Of rows in Arrow, from which on a file is written: what a task has in memory."""
 
-    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[AppendedFiles | NotRead]:
-        """Yield what was written for the ranges of each element; end with NotRead, with no file left, where Spark's
-        path may decode a record otherwise. Raises as `read_ranges` does."""
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[AppendedFiles | NotThisWay]:
+        """Yield what was written for the ranges of each element; end by yielding NotThisWay, with no file of theirs
+        left, where Spark's path may decode a record otherwise. Raises as `read_ranges` does."""
         for task_ranges in ranges:
             files = _Files(self)
             parts = [_Rows(each, self, files) for each in task_ranges]
@@ -88,9 +88,9 @@ class AppendTask:
                 read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=_NO_LIMIT)
                 for part in parts:
                     part.decode()
-            except NeedsFullDecode as needed:
+            except NotThisWay as reason:
                 files.remove()
-                yield NotRead(str(needed))
+                yield reason
                 return
             files.write()
             yield AppendedFiles(
@@ -132,7 +132,7 @@ class _Files:
 
 @dataclass
 class _Rows:
-    """A RangePart whose records become rows as they come. Adding raises NeedsFullDecode as the decoders do."""
+    """A RangePart whose records become rows as they come. Adding raises NotThisWay as the decoders do."""
 
     range: PartitionRange
     task: AppendTask
@@ -176,7 +176,7 @@ class _Rows:
         columns |= {name: self._metadata(key, messages) for name, key in self.task.metadata.items()}
         for name in self.task.not_null:
             if columns[name].null_count:
-                raise NeedsFullDecode(f"column {name!r} is NOT NULL, and a record has no value for it")
+                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
         self._note_event_time(columns)
         self.files.add(_typed(columns, self.task.schema, len(values)))
 
@@ -189,7 +189,7 @@ class _Rows:
             return pa.array([message.offset() for message in messages], METADATA_TYPES[key])
         times = [message.timestamp() for message in messages]
         if any(kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times):
-            raise NeedsFullDecode("a record has no timestamp")
+            raise NotThisWay("a record has no timestamp")
         return pa.array([1000 * ms for _, ms in times], pa.int64()).cast(METADATA_TYPES[key])
 
     def _note_event_time(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
@@ -205,7 +205,7 @@ def _decoded(
     payloads: Sequence[bytes | None],
     key: Collection[str] = (),
 ) -> dict[str, pa.ChunkedArray]:
-    """The columns of documents; null where a payload is. Raises NeedsFullDecode for one without values in `key`."""
+    """The columns of documents; null where a payload is. Raises NotThisWay for one without values in `key`."""
     if decoder is None:
         return {}
     given = pa.array(payloads, pa.binary())

@@ -30,6 +30,7 @@ from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats, count_reads
 from bridge.pipelines.changes.changelog_decode import Persist
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.ways import told
 
 __all__ = ["AppliedBatch", "Compacted", "Decoded", "apply_batch"]
 
@@ -116,10 +117,10 @@ def apply_batch(
             compacted = compact(decoded, definition, persist)
         unexpected, warnings = judge_rows(compacted, definition)
         with step("merge", f"merging batch {progress.batch}"):
-            told = replace(progress, newest_ms=decoded.read.newest_ms)
-            merged, engine = merge(decoded, compacted, definition, table, engines, told)
+            timed = replace(progress, newest_ms=decoded.read.newest_ms)
+            merged, engine = merge(decoded, compacted, definition, table, engines, timed)
         applied = report(decoded, compacted, merged, engine, unexpected, warnings)
-        return replace(applied, reader=f"spark ({reader})" if reader else "spark")
+        return replace(applied, reader=told("spark", reader))
 
 
 def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: Offsets | None) -> DataFrame:

@@ -13,9 +13,7 @@ from bridge.delta.append_files import FileAppends
 from bridge.errors import GapError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
-from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.lake.unsupported import UnsupportedByEngine
 from bridge.metrics.steps import step
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.append_reader import AppendReader, apply_appended
@@ -28,6 +26,7 @@ from bridge.pipelines.ingest.read_ahead import BatchReader, ReadAhead
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.runtime.kafka_read_errors import gap_error
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
+from bridge.ways import NotThisWay
 
 __all__ = ["ConsumerBatches", "consumer_batches"]
 
@@ -38,21 +37,18 @@ _NOT_READ_IN_A_ROW = 2
 """After so many consecutive batches that consumers could not read, Spark's source reads on."""
 
 
-def consumer_batches(run: RunState) -> ConsumerBatches[Any] | str:
-    """Return the batches of a pipeline that `consumer_support.unsupported` does not refuse; why its table refuses the
-    files of tasks, as the end of a sentence, if it does."""
+def consumer_batches(run: RunState) -> ConsumerBatches[Any]:
+    """Return the batches of a pipeline that `consumer_support` does not refuse. Raises NotThisWay where its table
+    refuses them."""
     checks = [c.broken for c in run.definition.constraints if c.not_null is None and c.partition is None]
     if checks:
-        return f"only Spark judges a row by what the table asks of it ({checks[0]})"
+        raise NotThisWay(f"only Spark judges a row by what the table asks of it ({checks[0]})")
     if not run.topic.appends:
         reader = ConsumerReader(run.spark, run.definition, run.topic, run.table)
         return ConsumerBatches(
             run, reader, partial(apply_latest, run.definition, run.table, engines=run.engines)
         )
-    try:
-        appends = FileAppends(run.table)
-    except UnsupportedByEngine as reason:
-        return str(reason)
+    appends = FileAppends(run.table)
     appended = AppendReader(run.spark, run.definition, run.topic, appends)
     return ConsumerBatches(run, appended, partial(apply_appended, appends))
 
@@ -64,7 +60,7 @@ class ConsumerBatches(Generic[_Batch]):
         self,
         run: RunState,
         reader: BatchReader[_Batch],
-        apply_batch: Callable[[_Batch, IngestProgress], AppliedBatch | NotRead],
+        apply_batch: Callable[[_Batch, IngestProgress], AppliedBatch],
     ) -> None:
         self._run, self._reader, self._apply_batch = run, ReadAhead(reader), apply_batch
         self._not_read = 0
@@ -139,26 +135,18 @@ class ConsumerBatches(Generic[_Batch]):
         run.books.record(progress, applied, run.end or run.books.topic_end, started)
 
     def _applied(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
-        run = self._run
         try:
-            with step("read", f"reading batch {progress.batch}"):
-                batch = self._reader.read(start, progress.offsets)
-        except GapError:
-            raise gap_error(run.definition, run.books.progress) from None
-        if isinstance(batch, NotRead):
-            applied: AppliedBatch | NotRead = batch
+            applied = self._applied_as_read(start, progress)
+        except NotThisWay as refused:
+            reason = str(refused)
         else:
-            self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
-            with step("merge", f"merging batch {progress.batch}"):
-                applied = self._apply_batch(batch, progress)
-            if isinstance(applied, NotRead):
-                self._reader.discard()  # what makes this batch useless makes the next one useless
-        if not isinstance(applied, NotRead):
             self._not_read = 0
             return applied
+        run = self._run
+        self._reader.discard()  # what makes this batch useless makes the next one useless
         self._not_read += 1
         if self._not_read == _NOT_READ_IN_A_ROW and run.definition.reader is Reader.AUTO:
-            self.gave_up = applied.reason
+            self.gave_up = reason
         records = source.read(run.spark, run.topic, start, progress.offsets)
         return apply_batch(
             run.definition,
@@ -168,5 +156,17 @@ class ConsumerBatches(Generic[_Batch]):
             engines=run.engines,
             start=start,
             fast=run.books.fast,
-            reader=applied.reason,
+            reader=reason,
         )
+
+    def _applied_as_read(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
+        """Apply what consumers read. Raises NotThisWay where only Spark's path reads it exactly."""
+        run = self._run
+        try:
+            with step("read", f"reading batch {progress.batch}"):
+                batch = self._reader.read(start, progress.offsets)
+        except GapError:
+            raise gap_error(run.definition, run.books.progress) from None
+        self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
+        with step("merge", f"merging batch {progress.batch}"):
+            return self._apply_batch(batch, progress)

@@ -11,11 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.errors import MissingPackageError
-from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_parts import PartitionRange
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.worker_check import expected
 from bridge.offsets import Offsets
+from bridge.ways import NotThisWay
 
 __all__ = ["TIMEOUT_SECONDS", "ConsumerJob", "ConsumerTask", "ranges_between", "shares"]
 
@@ -29,8 +29,9 @@ _Found_co = TypeVar("_Found_co", covariant=True)
 class ConsumerTask(Protocol[_Found_co]):
     """What runs in the workers. It is sent there, so it is a plain value."""
 
-    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[_Found_co | NotRead]:
-        """Yield what is made of the ranges of each element; end with NotRead where only Spark's source reads them."""
+    def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[_Found_co | NotThisWay]:
+        """Yield what is made of the ranges of each element; end by yielding NotThisWay where only Spark's source reads
+        them, as an error would fail the job."""
         ...
 
 
@@ -49,11 +50,11 @@ class ConsumerJob:
         """The number of tasks of a large batch: one per core."""
         return max(1, self.spark.sparkContext.defaultParallelism)
 
-    def run(self, ranges: Sequence[PartitionRange], task: ConsumerTask[_Found]) -> list[_Found] | NotRead:
-        """Return what the tasks have found, in no order; NotRead if one of them returned it, or where the executors
-        lack a package that is not `required`.
+    def run(self, ranges: Sequence[PartitionRange], task: ConsumerTask[_Found]) -> list[_Found]:
+        """Return what the tasks have found, in no order.
 
-        Raises MissingPackageError where it is; GapError and KafkaError of a task; Spark's errors.
+        Raises NotThisWay if one of them yields it, and where the executors lack a package that is not `required`;
+        MissingPackageError where it is; GapError and KafkaError of a task; Spark's errors.
         """
         if not ranges:
             return []
@@ -62,16 +63,16 @@ class ConsumerJob:
         # Of Spark SQL the planning alone would take longer than the tasks of a small batch.
         job = self.spark.sparkContext.parallelize(given, len(given)).mapPartitions(errors.task(task.run))
         try:
-            results: list[_Found | NotRead] = job.collect()
+            results: list[_Found | NotThisWay] = job.collect()
         except (PySparkException, Py4JJavaError) as failure:
             error = errors.error(failure)
             if isinstance(error, MissingPackageError) and not self.required:
-                return NotRead(str(error).partition(":")[0])
+                raise NotThisWay(str(error).partition(":")[0]) from None
             raise error or failure from None
         found: list[_Found] = []
         for result in results:
-            if isinstance(result, NotRead):
-                return result
+            if isinstance(result, NotThisWay):
+                raise result
             found.append(result)
         return found
 

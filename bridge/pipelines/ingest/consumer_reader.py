@@ -21,14 +21,15 @@ from bridge.delta.row_constraints import NULL_FOLDER
 from bridge.delta.table import Table
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
-from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask, NotRead
+from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask
 from bridge.kafka.read_counts import ReadCounts
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.rows import RowKind
+from bridge.ways import NotThisWay
 
-__all__ = ["ConsumerReader", "LatestBatch", "NotRead", "not_null_columns"]
+__all__ = ["ConsumerReader", "LatestBatch", "not_null_columns"]
 
 _Task: TypeAlias = LatestRowsTask | LatestChangesTask
 
@@ -57,29 +58,26 @@ class ConsumerReader:
         self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
         self._limit_bytes = definition.merge.max_batch_bytes
 
-    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch | NotRead:
-        """Return the fold of the records from `start` to `end`; NotRead where only Spark's path reads them exactly.
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch:
+        """Return the fold of the records from `start` to `end`. Raises NotThisWay where only Spark's path reads them
+        exactly.
 
-        A partition without a start is left out. Where the executors lack a package, NotRead says so, unless the
+        A partition without a start is left out. Where the executors lack a package, NotThisWay says so, unless the
         pipeline file asks for consumers: then MissingPackageError does. With `job_group` the job, and later ones of
         this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, KafkaError for
         a schema registry that cannot be reached, and Spark's errors.
         """
         self._job.begin_group(job_group)
-        if isinstance(self._make_task, NotRead):
-            return self._make_task
         ranges = ranges_between(start, end)
         task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
         parts = self._job.run(ranges, task)
-        if isinstance(parts, NotRead):
-            return parts
         changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
-            return NotRead("a key is in two partitions, or written in two ways")
+            raise NotThisWay("a key is in two partitions, or written in two ways")
         for name in sorted(self._partitions):
             if _may_be_lost(changes[name]):
-                return NotRead(f"a partition column, {name!r}, may not hold a value of the batch")
+                raise NotThisWay(f"a partition column, {name!r}, may not hold a value of the batch")
         return LatestBatch(
             changes,
             read=ReadCounts.sum(part.read for part in parts),
@@ -91,17 +89,13 @@ class ConsumerReader:
         """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
         self._job.cancel(job_group)
 
-    def _upsert_task(self) -> Callable[[int], _Task] | NotRead:
+    def _upsert_task(self) -> Callable[[int], _Task]:
         """Return what makes the task of a batch for a limit of bytes; it asks the schema registry."""
         topic, schema = self._topic, self._topic.schema
         key, value = topic.key, topic.value
         if key is None:
-            return NotRead("the topic has no key format")
+            raise NotThisWay("the topic has no key format")
         key_decoder, value_decoder = arrow_decoder(key), arrow_decoder(value)
-        if isinstance(key_decoder, str):
-            return NotRead(key_decoder)
-        if isinstance(value_decoder, str):
-            return NotRead(value_decoder)
         return lambda limit_bytes: LatestRowsTask(
             settings=for_consumer(topic),
             key=with_writer_schemas(key_decoder, key),
@@ -115,16 +109,12 @@ class ConsumerReader:
             limit_bytes=limit_bytes,
         )
 
-    def _change_task(self) -> Callable[[int], _Task] | NotRead:
+    def _change_task(self) -> Callable[[int], _Task]:
         """The same for a CDC topic."""
         topic, schema = self._topic, self._topic.schema
         key, value = topic.key, topic.value
         key_decoder = None if key is None else arrow_decoder(key)
         decoder = change_arrow_decoder(value, schema.primary_key)
-        if isinstance(key_decoder, str):
-            return NotRead(key_decoder)
-        if isinstance(decoder, str):
-            return NotRead(decoder)
         return lambda limit_bytes: LatestChangesTask(
             settings=for_consumer(topic),
             reading=ChangeReading(

@@ -8,39 +8,40 @@ from bridge.definition import BadRecords, Definition, Engine, Topic
 from bridge.kafka.client_settings import java_reader_settings
 from bridge.pipelines.ingest.append_task import METADATA_TYPES
 from bridge.schema import Column, MetadataColumn, PhysicalColumn, RowType, ScalarType
+from bridge.ways import NotThisWay
 
-__all__ = ["unsupported"]
+__all__ = ["refuse_unsupported"]
 
 _MILLISECONDS = 3
 """Digits of the precision of Kafka's timestamps; with fewer they are truncated."""
 
 
-def unsupported(definition: Definition, topic: Topic) -> str | None:
-    """Return why consumers cannot read for this pipeline, as the end of a sentence; None if they can.
+def refuse_unsupported(definition: Definition, topic: Topic) -> None:
+    """Raise NotThisWay where consumers cannot read for this pipeline.
 
     They read upsert topics, CDC topics into tables with a key, and topics of rows into tables without one, if the
     table accepts the files of their tasks (see `append_files`).
     """
     schema = topic.schema
     if definition.bad_records is not BadRecords.FAIL:
-        return "bad records are not to stop the ingest"
+        raise NotThisWay("bad records are not to stop the ingest")
     if definition.gate is not None:
-        return "the pipeline has a gate"
+        raise NotThisWay("the pipeline has a gate")
     if definition.merge.engine is Engine.SPARK and not topic.appends:
-        return "merge.engine is spark"
+        raise NotThisWay("merge.engine is spark")
     special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]
     if special:
-        return f"column {special[0]!r} is a metadata or computed column"
+        raise NotThisWay(f"column {special[0]!r} is a metadata or computed column")
     rows = [c.name for c in schema.physical if c.name in schema.primary_key and isinstance(c.type, RowType)]
     if rows:
-        return f"column {rows[0]!r} of the PRIMARY KEY is a ROW"
+        raise NotThisWay(f"column {rows[0]!r} of the PRIMARY KEY is a ROW")
     if schema.watermark is not None and not _is_timestamp(topic, schema.watermark.column):
-        return f"the watermark column {schema.watermark.column!r} is no timestamp"
+        raise NotThisWay(f"the watermark column {schema.watermark.column!r} is no timestamp")
     if java := java_reader_settings(topic):
-        return f"'properties.{java[0]}' is for Spark's reader"
+        raise NotThisWay(f"'properties.{java[0]}' is for Spark's reader")
     if topic.parallelism is not None:
-        return "scan.parallelism is for Spark's reader"
-    return _undecoded(topic)
+        raise NotThisWay("scan.parallelism is for Spark's reader")
+    _refuse_undecoded(topic)
 
 
 def _is_given(column: Column, topic: Topic) -> bool:
@@ -55,21 +56,20 @@ def _is_given(column: Column, topic: Topic) -> bool:
     )
 
 
-def _undecoded(topic: Topic) -> str | None:
-    key = None if topic.key is None else arrow_decoder(topic.key)
-    if isinstance(key, str):
-        return key
+def _refuse_undecoded(topic: Topic) -> None:
+    if topic.key is not None:
+        arrow_decoder(topic.key)
     if topic.appends:
-        value = arrow_decoder(topic.value)
-        return value if isinstance(value, str) else None
-    if topic.is_upsert:
-        value = arrow_decoder(topic.value)
-        return "the topic has no key format" if key is None else value if isinstance(value, str) else None
-    missing = [c.name for c in topic.schema.physical if c.name not in topic.value.columns]
-    if missing:
-        return f"column {missing[0]!r} is in the record's key only"
-    changes = change_arrow_decoder(topic.value, topic.schema.primary_key)
-    return changes if isinstance(changes, str) else None
+        arrow_decoder(topic.value)
+    elif topic.is_upsert:
+        if topic.key is None:
+            raise NotThisWay("the topic has no key format")
+        arrow_decoder(topic.value)
+    else:
+        missing = [c.name for c in topic.schema.physical if c.name not in topic.value.columns]
+        if missing:
+            raise NotThisWay(f"column {missing[0]!r} is in the record's key only")
+        change_arrow_decoder(topic.value, topic.schema.primary_key)
 
 
 def _is_timestamp(topic: Topic, name: str) -> bool:

@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
-from bridge.kafka.latest_rows import NotRead
 from bridge.offsets import Offsets
 
 __all__ = ["BatchReader", "ReadAhead"]
@@ -19,8 +18,9 @@ _Batch_co = TypeVar("_Batch_co", covariant=True)
 class BatchReader(Protocol[_Batch_co]):
     """Reads batches of a topic by jobs whose tasks are consumers. See `ConsumerReader`, which promises the same."""
 
-    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> _Batch_co | NotRead:
-        """Return the batch of the records from `start` to `end`; NotRead where only Spark's path reads them exactly."""
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> _Batch_co:
+        """Return the batch of the records from `start` to `end`. Raises NotThisWay where only Spark's path reads them
+        exactly."""
         ...
 
     def cancel(self, job_group: str) -> None:
@@ -45,13 +45,13 @@ class ReadAhead(Generic[_Batch]):
         self._pool = ThreadPoolExecutor(1, "read-ahead")
         self._group = f"read-ahead {uuid.uuid4().hex}"
         self._ahead: tuple[Offsets, Offsets] | None = None
-        self._future: Future[_Batch | NotRead] = Future()
+        self._future: Future[_Batch] = Future()
 
     def end_after(self, start: Offsets) -> Offsets | None:
         """Where the batch ends that begins at `start` and is being read ahead; None if there is none."""
         return self._ahead[1] if self._ahead is not None and self._ahead[0] == start else None
 
-    def read(self, start: Offsets, end: Offsets) -> _Batch | NotRead:
+    def read(self, start: Offsets, end: Offsets) -> _Batch:
         """Do as `BatchReader.read`; takes what was read ahead, if it is this batch."""
         if self._ahead == (start, end):
             self._ahead = None

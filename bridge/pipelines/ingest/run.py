@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from bridge.metrics import Listener, Summary, ignore
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import watched
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
-from bridge.pipelines.ingest.consumer_support import unsupported
+from bridge.pipelines.ingest.consumer_support import refuse_unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
 from bridge.pipelines.ingest.worker_warm_up import warm_up
@@ -31,6 +32,7 @@ from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import acquire_lease
 from bridge.pipelines.runtime.lineage import ingest_flow
 from bridge.pipelines.runtime.spark_errors import offsets_between
+from bridge.ways import NotThisWay
 
 __all__ = ["ingest"]
 
@@ -54,8 +56,10 @@ def ingest(
     before anything is written; BadRecordError, QualityError and ConcurrentRunError from a batch, which then has no
     effect.
     """
-    if definition.reader is not Reader.SPARK and unsupported(definition, definition.topic) is None:
-        warm_up(spark)
+    if definition.reader is not Reader.SPARK:
+        with suppress(NotThisWay):
+            refuse_unsupported(definition, definition.topic)
+            warm_up(spark)
     check_executors(spark, definition, sends=False)
     name = definition.run_name("ingest")
     with (
@@ -145,18 +149,18 @@ class _Run:
         reader, definition = state.definition.reader, state.definition
         if reader is Reader.SPARK:
             return StreamBatches(state, _CONFIGURED)
-        reason = self._gave_up or unsupported(definition, state.topic)
-        if reason is None:
-            batches = consumer_batches(state)
-            if not isinstance(batches, str):
-                return batches
-            reason = batches
-        if reader is Reader.CONSUMER:
-            raise DefinitionError(
-                f"{definition.name!r}: `ingest.reader: consumer` is not possible, as {reason}; leave the option out, "
-                "and Spark's Kafka source reads where consumers cannot"
-            )
-        return StreamBatches(state, reason)
+        try:
+            if self._gave_up is not None:
+                raise NotThisWay(self._gave_up)
+            refuse_unsupported(definition, state.topic)
+            return consumer_batches(state)
+        except NotThisWay as reason:
+            if reader is Reader.CONSUMER:
+                raise DefinitionError(
+                    f"{definition.name!r}: `ingest.reader: consumer` is not possible, as {reason}; leave the option "
+                    "out, and Spark's Kafka source reads where consumers cannot"
+                ) from reason
+            return StreamBatches(state, str(reason))
 
     def _commit_start(self) -> None:
         """Commit where a first run starts, unless that is the earliest offset, as a batch without records.

@@ -17,6 +17,7 @@ from bridge.pipelines.changes.declared_times import has_longer_keys
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_records import DriverRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.ways import NotThisWay
 
 __all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
 
@@ -26,23 +27,22 @@ MOST_BYTES, MOST_ROWS = 4 << 20, 100_000
 
 def driver_records(
     planned: PlannedRange, table: Table, definition: Definition, topic: Topic
-) -> DriverRecords | None:
-    """Return the records of a small range as Arrow; None where Spark must read or encode them, or say what is wrong.
+) -> DriverRecords:
+    """Return the records of a small range as Arrow. Raises NotThisWay where Spark must read or encode them, or say what
+    is wrong.
 
     They are those of `encode_changes_of_range`, by ascending version: a key has one of each.
     """
-    encoder = driver_encoder(planned, table, definition, topic)
-    if isinstance(encoder, str):
-        return None
+    encoder = driver_encoder(planned, definition, topic)
     first, last = planned.recorded.first, planned.recorded.last
     columns = list(encoder.sources)
     changes = changes_in_driver(table, first, last, columns, most_bytes=MOST_BYTES, most_rows=MOST_ROWS)
-    if changes is None or (not topic.appends and has_longer_keys(changes, topic.schema)):
-        return None  # Spark says which key it is
+    if not topic.appends and has_longer_keys(changes, topic.schema):
+        raise NotThisWay("a key has more digits of time than the topic's")
     kinds = changes[CHANGE_TYPE]
     if planned.compaction is Compaction.INSERTS_ONLY:
         if pc.any(pc.not_equal(kinds, INSERT)).as_py():
-            return None  # refused, with the operation
+            raise NotThisWay("rows of a table without a key were updated or deleted")
     else:
         changes = changes.filter(pc.not_equal(kinds, BEFORE_IMAGE))
     retracts = pc.equal(changes[CHANGE_TYPE], DELETE)
@@ -52,21 +52,19 @@ def driver_records(
     return DriverRecords(sent, encoder)
 
 
-def driver_encoder(
-    planned: PlannedRange, table: Table, definition: Definition, topic: Topic
-) -> RecordEncoder | str:
-    """Return the encoder of a range that the driver may send, or why it may not, as the end of a sentence."""
+def driver_encoder(planned: PlannedRange, definition: Definition, topic: Topic) -> RecordEncoder:
+    """Return the encoder of a range that the driver may send. Raises NotThisWay where it may not."""
+    if planned.recorded.snapshot:
+        raise NotThisWay("all rows of the table are sent")
     if planned.compaction not in (Compaction.WITHOUT_BEFORE_IMAGES, Compaction.INSERTS_ONLY):
-        return "changes of a key are compacted"
+        raise NotThisWay("changes of a key are compacted")
     if definition.gate is not None:
-        return "the gate looks at its rows"
+        raise NotThisWay("the gate looks at its rows")
     if topic.sink.parallelism is not None or topic.sink.partitioner != "default":
-        return "tasks decide where its records go"
+        raise NotThisWay("tasks decide where its records go")
     if topic.sink.headers or any(not column.virtual for column in topic.schema.metadata):
-        return "its records have more than key and value"
+        raise NotThisWay("its records have more than key and value")
     encoder = task_encoder(planned.recorded, definition, topic, in_order=True)
-    if isinstance(encoder, str):
-        return encoder
     if encoder.as_texts:
-        return "floating point numbers have Java's texts"
+        raise NotThisWay("floating point numbers have Java's texts")
     return encoder

@@ -25,6 +25,7 @@ from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.pipelines.runtime.preflight import refuse_retractions
 from bridge.publish_progress import PublishRange
+from bridge.ways import NotThisWay, told
 
 __all__ = ["DriverRecords", "Records", "changes_in_range", "encode_changes_of_range"]
 
@@ -83,13 +84,18 @@ def changes_in_range(planned: PlannedRange, table: Table, definition: Definition
 
 def encode_changes_of_range(
     changes: DataFrame, publish_range: PublishRange, definition: Definition, topic: Topic
-) -> Records:
-    """Encode what `changes_in_range` gives as the records of `topic`, or leave that to the tasks that send them."""
+) -> tuple[Records, str]:
+    """Encode what `changes_in_range` gives as the records of `topic`, or leave that to the tasks that send them; and
+    what encodes them, with the reason."""
     if not FORMATS[topic.value.name].insert_only:
-        return encode_changes(changes, topic, pair=definition.publish.pair)
+        records = encode_changes(changes, topic, pair=definition.publish.pair)
+        return records, told("spark", f"the format is {topic.value.name}")
     rows = compact.upserts(changes) if AFTER in changes.columns else changes
-    encoder = task_encoder(publish_range, definition, topic)
-    return encode(rows, topic) if isinstance(encoder, str) else _LeftToTasks(rows, topic, encoder)
+    try:
+        encoder = task_encoder(publish_range, definition, topic)
+    except NotThisWay as reason:
+        return encode(rows, topic), told("spark", reason)
+    return _LeftToTasks(rows, topic, encoder), told("tasks")
 
 
 def _rows(

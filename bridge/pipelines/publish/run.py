@@ -47,6 +47,7 @@ from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishProgress
 from bridge.watchdog import waiting
+from bridge.ways import NotThisWay, told
 
 __all__ = ["publish"]
 
@@ -204,11 +205,14 @@ class _Run:
             feed_errors(table, first, last),
             ExitStack() as stack,
         ):
-            send, gate_counts = self._send_in_driver(planned), _NO_COUNTS
-            if send is None:
+            try:
+                send, gate_counts = self._send_in_driver(planned), _NO_COUNTS
+                sender = encoder = told("driver")
+            except NotThisWay as reason:
+                sender = told("tasks", reason)
                 changes = changes_in_range(planned, table, self.definition)
                 gate_counts = check_range(self.definition, changes, self.notices, stack)
-                records = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
+                records, encoder = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
                 send = partial(self.delivery.send, records, planned.recorded)
             sending_since = time.monotonic()
             sent = produce_range(send, planned.recorded, self.lease, topic, table)
@@ -243,6 +247,8 @@ class _Run:
                 pending_records=self.latest - last,
                 committed_ms=now_ms(),
                 warning=self.notices.new(),
+                sender=sender,
+                encoder=encoder,
                 send_seconds=send_seconds,
                 seconds=time.monotonic() - started,
                 steps=taken(),
@@ -250,13 +256,14 @@ class _Run:
             )
         )
 
-    def _send_in_driver(self, planned: PlannedRange) -> Callable[[], ProduceResult] | None:
-        """What sends the range from the driver; None where Spark's tasks send it."""
+    def _send_in_driver(self, planned: PlannedRange) -> Callable[[], ProduceResult]:
+        """What sends the range from the driver. Raises NotThisWay where Spark's tasks send it."""
         send = self.delivery.send_in_driver
         if send is None:
-            return None
-        records = driver_records(planned, self.endpoints.table, self.definition, self.endpoints.topic)
-        return None if records is None else partial(send, records)
+            raise NotThisWay("it is sent in transactions")
+        return partial(
+            send, driver_records(planned, self.endpoints.table, self.definition, self.endpoints.topic)
+        )
 
     def _check_foreign_writes(self) -> None:
         """Repair foreign writes while there is nothing to publish."""

@@ -15,11 +15,12 @@ import numpy as np
 from bridge.pipelines.scripts.group_codes import Numbers
 from bridge.sql.plain_aggregates import PlainFunction
 from bridge.sql.sums import MORE_DIGITS, MOST_DIGITS
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MightOverflow", "aggregated"]
+__all__ = ["aggregated"]
 
 _ANY = 80
 """More digits than any number has here."""
@@ -32,10 +33,6 @@ _ARROWS = {
 }
 
 
-class MightOverflow(Exception):
-    """A sum of a DECIMAL might not fit its type, in some order of its rows."""
-
-
 def aggregated(
     columns: Mapping[str, tuple[PlainFunction, pa.ChunkedArray | None]], groups: Numbers, count: int
 ) -> dict[str, pa.ChunkedArray]:
@@ -43,7 +40,7 @@ def aggregated(
     which has one. COUNT(*) has no column; texts are plain.
 
     Nulls are passed over; the sum, least and greatest value of none are null. Sums of integers wrap in int64, those of
-    a decimal have 38 digits. Raises MightOverflow.
+    a decimal have 38 digits. Raises NotThisWay.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -81,5 +78,5 @@ def _summable(values: pa.ChunkedArray, most: int) -> pa.ChunkedArray:
         bounds = [abs(Decimal(bound)) for bound in pc.min_max(values).as_py().values() if bound is not None]
         greatest = max(bounds, default=Decimal(0)) * most
         if greatest.scaleb(scale) >= 10 ** min(digits + MORE_DIGITS, MOST_DIGITS):
-            raise MightOverflow
+            raise NotThisWay("a sum of a DECIMAL might not fit, in some order of its rows")
     return values.cast(pa.decimal128(MOST_DIGITS, scale))

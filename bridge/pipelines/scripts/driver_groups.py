@@ -15,11 +15,11 @@ import numpy as np
 from pyspark.sql import types as T
 
 from bridge.columns import KIND
-from bridge.delta.appended_files import appended_files, files_at, newest_files
+from bridge.delta.appended_files import appended_files, files_at
 from bridge.delta.logged_files import NamedFiles
 from bridge.delta.rows_in_driver import is_simple, read_columns
 from bridge.delta.table import Table
-from bridge.pipelines.scripts.arrow_aggregates import MightOverflow, aggregated
+from bridge.pipelines.scripts.arrow_aggregates import aggregated
 from bridge.pipelines.scripts.few_rows import are_few_bytes
 from bridge.pipelines.scripts.group_codes import Groups, new_values
 from bridge.pipelines.scripts.source_tables import SourceRange
@@ -27,6 +27,7 @@ from bridge.rows import RowKind
 from bridge.sql import InsertPlan
 from bridge.sql.plain_aggregates import PlainAggregate, PlainFunction
 from bridge.sql.sums import LONGEST
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,40 +67,37 @@ class _Inputs:
         return [column.name for column in self.plain.of(_GROUP)]
 
 
-def driver_groups(plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRange]) -> pa.Table | None:
+def driver_groups(plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRange]) -> pa.Table:
     """The groups of the rows that the source got, merged with their rows in the result: its columns and `__kind`, which
-    is +U, one row for each group, in no order. None where Spark must compute them, and wherever Spark or Delta would
-    raise an error.
+    is +U, one row for each group, in no order. Raises NotThisWay where Spark must compute them, and wherever Spark or
+    Delta would raise an error.
 
     The rows of the result are those of its newest version; it must not change meanwhile, or its MERGE must fail then.
     """
     import pyarrow as pa
 
     if plan.plain is None:
-        return None
+        raise NotThisWay("the query is more than an aggregate of plain columns")
     inputs = _inputs(plan.plain, result, ranges[plan.plain.source])
-    if inputs is None or not _are_exact(inputs):
-        return None
+    if not _are_exact(inputs):
+        raise NotThisWay("a column has a type that Arrow compares or sums in another way")
     try:
         return _computed(inputs)
-    except (MightOverflow, pa.ArrowException):  # as for a sum that its column cannot have
-        return None
+    except pa.ArrowException as error:  # as for a sum that its column cannot have
+        raise NotThisWay("Arrow does not compute it") from error
 
 
-def _inputs(plain: PlainAggregate, result: Table, source: SourceRange) -> _Inputs | None:
-    """The files to read; None where they are not known, or too large."""
+def _inputs(plain: PlainAggregate, result: Table, source: SourceRange) -> _Inputs:
+    """The files to read. Raises NotThisWay where they are not known, or too large."""
     if not source.is_part:
-        return None
+        raise NotThisWay("all rows of the source are new")
     added = appended_files(source.table, source.first, source.last)
-    if added is None or not are_few_bytes(added.bytes):
-        return None
-    needs_before = bool(plain.of(_DISTINCT))
-    before = files_at(source.table, source.first - 1) if needs_before else None
-    known = newest_files(result)
-    if known is None or (needs_before and before is None):
-        return None
+    if not are_few_bytes(added.bytes):
+        raise NotThisWay("the source got many rows")
+    before = files_at(source.table, source.first - 1) if plain.of(_DISTINCT) else None
+    known = files_at(result, None)
     if any(files.bytes > MOST_BYTES for files in (known, before) if files is not None):
-        return None
+        raise NotThisWay(f"the files of the source or the result have more than {MOST_BYTES >> 20} MiB")
     return _Inputs(plain, added, before, known)
 
 
@@ -124,23 +122,19 @@ def _is_exact(function: PlainFunction, type: T.DataType, own: T.DataType) -> boo
     return own == (T.LongType() if function in (*_COUNTS, _DISTINCT) else type)
 
 
-def _computed(inputs: _Inputs) -> pa.Table | None:
-    """The groups, merged; None for a file that only Spark reads right, or with too many rows."""
+def _computed(inputs: _Inputs) -> pa.Table:
+    """The groups, merged. Raises NotThisWay for a file that only Spark reads right, or with too many rows."""
     plain = inputs.plain
     coded = {column.column for column in plain.of(_GROUP, _DISTINCT)}
     used = dict.fromkeys(column.column for column in plain.columns if column.column)
     added = read_columns(inputs.added, list(used), most_rows=MOST_ROWS, coded=coded)
     names = [field.name for field in inputs.result.fields]
     known = read_columns(inputs.result, names, most_rows=MOST_ROWS, coded=inputs.keys)
-    if added is None or known is None:
-        return None
     groups = Groups(added, inputs.groups)
     fresh = _aggregated(plain, added, groups)
     if inputs.before is not None:
         wanted = list(dict.fromkeys([*inputs.groups, *(column.column for column in plain.of(_DISTINCT))]))
         before = read_columns(inputs.before, wanted, most_rows=MOST_ROWS, coded=coded)
-        if before is None:
-            return None
         fresh |= _new_values(inputs, groups, added, before)
     return _merged(inputs, fresh, known, groups)
 

@@ -8,6 +8,7 @@ sources that only get rows, and of which each gives at most one row, are compute
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
@@ -19,7 +20,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, retracts, same_key
 from bridge.compact import TWO_PARTITIONS, latest_by_offset
-from bridge.delta.appended_files import newest_rows
+from bridge.delta.appended_files import rows_at
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
 from bridge.pipelines.changes.own_rows import rows_with_values
@@ -34,6 +35,7 @@ from bridge.sql import InsertPlan
 from bridge.sql.plan import WindowPlan
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.window_tables import AFTER, UNTIL
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,8 +129,9 @@ def refreshed(
     brings them into the driver. Runs a job for these and for the parts, no other; the frames belong to a session of
     their own, in which the sources are views. Wrap actions in `delta_errors.feed_errors`.
     """
-    if method is Method.ADDED_GROUPS and (computed := driver_groups(plan, result, ranges)) is not None:
-        return Refresh(computed)
+    if method is Method.ADDED_GROUPS:
+        with suppress(NotThisWay):
+            return Refresh(driver_groups(plan, result, ranges))
     session = child_session(spark)
     before = rows_with_values(_rows_of(result.on(session), method, is_new=is_new), plan.merge_columns)
     held: list[DataFrame] = []
@@ -176,8 +179,10 @@ def _rows_of(result: Table, method: Method, *, is_new: bool) -> DataFrame:
     if is_new:
         return result.spark.createDataFrame([], T.StructType(list(result.fields)))
     # The other methods read some rows, for which Delta leaves out files.
-    found = newest_rows(result) if method in (Method.ADDED_GROUPS, Method.ALL_ROWS) else None
-    return result.delta().toDF().select(*map(col, result.columns)) if found is None else found
+    if method in (Method.ADDED_GROUPS, Method.ALL_ROWS):
+        with suppress(NotThisWay):
+            return rows_at(result, None)
+    return result.delta().toDF().select(*map(col, result.columns))
 
 
 def _held(frame: DataFrame, held: list[DataFrame]) -> DataFrame:

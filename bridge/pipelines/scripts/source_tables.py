@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,6 +25,7 @@ from bridge.rows import RowKind
 from bridge.sql import InsertPlan
 from bridge.sql.plan import EventTime
 from bridge.sql.positions import POSITION_COLUMNS
+from bridge.ways import NotThisWay
 
 __all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources", "with_kept_positions"]
 
@@ -59,15 +61,17 @@ class SourceRange:
 
     def whole_rows(self, spark: SparkSession) -> DataFrame:
         """The same for a query that reads all files. Wrap actions in `feed_errors`."""
-        found = rows_at(self.table.on(spark), self.last)
-        return self.rows(spark) if found is None else found
+        with suppress(NotThisWay):
+            return rows_at(self.table.on(spark), self.last)
+        return self.rows(spark)
 
     def rows_before(self, spark: SparkSession) -> DataFrame:
         """All rows of the version before the range, none if it begins with the table. Wrap actions in `feed_errors`."""
         if self.first == 0:
             return self.whole_rows(spark).limit(0)
-        found = rows_at(self.table.on(spark), self.first - 1)
-        return self._rows_at(self.first - 1, spark) if found is None else found
+        with suppress(NotThisWay):
+            return rows_at(self.table.on(spark), self.first - 1)
+        return self._rows_at(self.first - 1, spark)
 
     def _rows_at(self, version: int, spark: SparkSession) -> DataFrame:
         rows = self.table.on(spark).read({"versionAsOf": str(version)})
@@ -86,8 +90,8 @@ class SourceRange:
         """All rows of a range that begins with the table, none of one without commits."""
         return self.whole_rows(spark) if self.has_commits else self.whole_rows(spark).limit(0)
 
-    def _appended(self, spark: SparkSession) -> DataFrame | None:
-        """The changed rows of a part, where all of them were added and their files are known."""
+    def _appended(self, spark: SparkSession) -> DataFrame:
+        """The changed rows of a part. Raises NotThisWay unless all of them were added and their files are known."""
         return appended_rows(self.table.on(spark), self.first, self.last)
 
     def changed_rows(self, spark: SparkSession) -> DataFrame:
@@ -100,9 +104,10 @@ class SourceRange:
 
     def _rows_of(self, spark: SparkSession, taken: Column) -> DataFrame:
         """The rows of the changes that are `taken`; all rows if the range begins with the table."""
-        found = self._appended(spark) if self.is_part else self._whole(spark)
-        if found is not None:
-            return found
+        if not self.is_part:
+            return self._whole(spark)
+        with suppress(NotThisWay):
+            return self._appended(spark)
         return self.changes(spark).where(taken).select(*map(col, self.table.columns))
 
     def newest_times(self, spark: SparkSession, column: str) -> DataFrame:
@@ -122,9 +127,8 @@ class SourceRange:
         deleted rows: a user's table may do so, a state does it when it is restored."""
         if not self.is_part:
             return self._whole(spark)
-        appended = self._appended(spark)
-        if appended is not None:
-            return appended
+        with suppress(NotThisWay):
+            return self._appended(spark)
         changes = self.changes(spark)
         with feed_errors(self.table, self.first, self.last):
             other = changes.where(col(KIND) != F.lit(RowKind.INSERT.value)).head()

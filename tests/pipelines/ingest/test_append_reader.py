@@ -17,14 +17,15 @@ from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
-from bridge.kafka.latest_rows import NotRead
 from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.append_reader import AppendedBatch, AppendReader, apply_appended
-from bridge.pipelines.ingest.consumer_support import unsupported
+from bridge.pipelines.ingest.consumer_support import refuse_unsupported
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.ways import NotThisWay
 from tests.pipelines.world import Record, World
+from tests.refusals import refusal
 
 Make = Callable[..., World]
 COLUMNS = (
@@ -189,7 +190,7 @@ def test_not_null_columns_are_judged_by_spark(make: Make) -> None:
 )
 def test_pipelines_that_consumers_do_not_read(make: Make, more: dict[str, Any], reason: str) -> None:
     definition = make(**{"columns": "id BIGINT", **more}).definition()
-    assert unsupported(definition, definition.topic) == reason
+    assert refusal(lambda: refuse_unsupported(definition, definition.topic)) == reason
 
 
 def test_a_table_that_takes_no_files_of_tasks_is_written_by_spark(make: Make) -> None:
@@ -220,8 +221,8 @@ def test_files_of_a_table_that_has_changed_meanwhile_are_not_committed(make: Mak
     assert isinstance(batch, AppendedBatch) and (batch.rows, batch.read.records, len(batch.adds)) == (1, 1, 1)
     world.spark.sql(f"ALTER TABLE delta.`{world.folder / 'table'}` ADD COLUMN more STRING")
     progress = IngestProgress("orders", "run-1", 0, end)
-    applied = apply_appended(appends, batch, progress)
-    assert applied == NotRead("the columns or properties of the table have changed meanwhile")
+    with pytest.raises(NotThisWay, match=r"^the columns or properties of the table have changed meanwhile$"):
+        apply_appended(appends, batch, progress)
     assert files(world) == set() and world.rows() == []
     (report,) = run(replace(world, columns="id BIGINT, more STRING"))
     assert report.reader == "consumer" and world.rows() == [(1, None)]

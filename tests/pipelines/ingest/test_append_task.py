@@ -16,12 +16,12 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 
 from bridge.arrow_formats.catalog import arrow_decoder
-from bridge.kafka.latest_rows import NotRead
 from bridge.kafka.range_parts import PartitionRange, RangePart
 from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.local_store import LocalStore
 from bridge.pipelines.ingest import append_task
 from bridge.pipelines.ingest.append_task import AppendedFiles, AppendTask
+from bridge.ways import NotThisWay
 from tests.arrow_formats.against_spark import spec
 
 _SCHEMA = pa.schema(
@@ -55,7 +55,6 @@ class _Record:
 def task(folder: Path, **more: Any) -> AppendTask:
     value = arrow_decoder(spec("json", {"name": "STRING"}))
     key = arrow_decoder(spec("json", {"id": "BIGINT"}))
-    assert not isinstance(value, str) and not isinstance(key, str)
     given: dict[str, Any] = {"not_null": (), "watermark": None, **more}
     return AppendTask(
         settings={},
@@ -74,7 +73,7 @@ def task(folder: Path, **more: Any) -> AppendTask:
 
 def run(
     of: AppendTask, records: Sequence[_Record], portions: Sequence[int], monkeypatch: pytest.MonkeyPatch
-) -> AppendedFiles | NotRead:
+) -> AppendedFiles | NotThisWay:
     """The task over one range, whose records come in these portions."""
 
     def read(settings: Any, parts: Sequence[RangePart], **_: Any) -> bool:
@@ -91,7 +90,7 @@ def run(
     return found
 
 
-def rows(folder: Path, found: AppendedFiles | NotRead) -> list[dict[str, Any]]:
+def rows(folder: Path, found: AppendedFiles | NotThisWay) -> list[dict[str, Any]]:
     assert isinstance(found, AppendedFiles)
     tables = [pq.read_table(folder / add["path"]) for add in found.adds]
     return sorted((row for table in tables for row in table.to_pylist()), key=lambda row: row["o"])
@@ -133,7 +132,7 @@ def test_drawn_records_in_any_portions_and_files(
 def test_no_file_is_left_of_what_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [_Record(0, {"name": "a"}), _Record(1, {"name": 5})]
     assert isinstance(
-        run(task(tmp_path, chunk_records=1, file_bytes=1), records, [1, 1], monkeypatch), NotRead
+        run(task(tmp_path, chunk_records=1, file_bytes=1), records, [1, 1], monkeypatch), NotThisWay
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -144,12 +143,12 @@ def test_records_of_which_consumers_do_not_know_all(tmp_path: Path, monkeypatch:
         (_Record(0, {}), "column 'name' is NOT NULL, and a record has no value for it"),
     ):
         found = run(task(tmp_path, not_null=("name",)), [record], [1], monkeypatch)
-        assert found == NotRead(reason)
+        assert found == NotThisWay(reason)
 
 
 def test_a_key_without_its_columns_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(task(tmp_path), [_Record(0, {"name": "a"}, {"Id": 1})], [1], monkeypatch)
-    assert found == NotRead("a key has no value in any of its columns")
+    assert found == NotThisWay("a key has no value in any of its columns")
     null_key = run(task(tmp_path), [_Record(0, {"name": "a"})], [1], monkeypatch)
     assert [row["id"] for row in rows(tmp_path, null_key)] == [None]
 

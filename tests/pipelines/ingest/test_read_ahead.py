@@ -10,9 +10,10 @@ from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.kafka import admin
 from bridge.offsets import Offsets
-from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch, NotRead
+from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch
 from bridge.pipelines.ingest.read_ahead import ReadAhead
 from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.ways import NotThisWay
 from tests.pipelines.world import World, upsert
 
 
@@ -26,7 +27,7 @@ def reader(world: World) -> ConsumerReader:
     return ConsumerReader(world.spark, definition, definition.topic, ingest_table(world.spark, definition))
 
 
-def ids(batch: LatestBatch | NotRead) -> list[int]:
+def ids(batch: LatestBatch | NotThisWay) -> list[int]:
     assert isinstance(batch, LatestBatch)
     return sorted(batch.changes["id"].to_pylist())
 
