@@ -15,7 +15,7 @@ __all__ = ["play"]
 
 
 def play(ground: Ground, scale: Scale, found: Found) -> None:
-    """Merges batches of adjacent keys with the Spark engine, because the driver does not support clustered tables."""
+    """Merges batches of adjacent keys with the Spark engine, whose reads the layout is to save."""
     small, curves = scale.records // 1000, dict[str, list[tuple[float, float]]]()
     engine = "spark" if "spark" in engines() else None
     for rows in scale.laid_tables:

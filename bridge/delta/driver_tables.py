@@ -9,13 +9,14 @@ from pyspark.sql import types as T
 
 from bridge.delta.table_checks import is_on
 from bridge.lake.snapshot import Snapshot
+from bridge.lake.statistics import EXACT_DIGITS, columns_with_statistics
 from bridge.ways import NotThisWay
 
 __all__ = ["has_vectors", "not_null_columns", "refuse_unsupported_table"]
 
 _VECTORS = "deletionVectors"
 _READS = {_VECTORS, "timestampNtz", "vacuumProtocolCheck"}
-_WRITES = {*_READS, "appendOnly", "changeDataFeed", "invariants"}
+_WRITES = {*_READS, "appendOnly", "changeDataFeed", "clustering", "domainMetadata", "invariants"}
 _OLD_WRITER = 4
 """The last writer version of the protocol without table features, column mapping and identity columns."""
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
@@ -33,6 +34,19 @@ _KEY_TYPES = (
     T.TimestampNTZType,
     T.TimestampType,
 )
+
+
+_BOUNDED = (
+    T.ByteType,
+    T.DateType,
+    T.IntegerType,
+    T.LongType,
+    T.ShortType,
+    T.StringType,
+    T.TimestampNTZType,
+    T.TimestampType,
+)
+"""See `lake.statistics`."""
 
 
 def refuse_unsupported_table(snapshot: Snapshot, key: Sequence[str]) -> None:
@@ -53,6 +67,7 @@ def refuse_unsupported_table(snapshot: Snapshot, key: Sequence[str]) -> None:
     constraints = (name for name in metadata["configuration"] if name.startswith("delta.constraints."))
     if constraint := next(constraints, None):
         raise NotThisWay(f"the table has the constraint {constraint.removeprefix('delta.constraints.')!r}")
+    _refuse_clustering(snapshot)
     for f in _fields(snapshot):
         if marks := set(f.metadata or ()) - {"comment"}:
             raise NotThisWay(f"column {f.name!r} is {min(marks)}")
@@ -60,6 +75,21 @@ def refuse_unsupported_table(snapshot: Snapshot, key: Sequence[str]) -> None:
             raise NotThisWay(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
         if isinstance(f.dataType, _NESTED):
             raise NotThisWay(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+
+
+def _refuse_clustering(snapshot: Snapshot) -> None:
+    """The protocol asks for bounds of the columns by which a table is clustered."""
+    fields = _fields(snapshot)
+    counted = columns_with_statistics(snapshot.metadata["configuration"], len(fields))
+    bounded = {f.name for f in fields[:counted] if _has_bounds(f.dataType)}
+    if without := [name for name in snapshot.clustered_by if name not in bounded]:
+        raise NotThisWay(f"the table is clustered by {without[0]!r}, of which the driver writes no bounds")
+
+
+def _has_bounds(type: T.DataType) -> bool:
+    if isinstance(type, T.DecimalType):
+        return type.precision <= EXACT_DIGITS
+    return isinstance(type, _BOUNDED)
 
 
 def has_vectors(snapshot: Snapshot) -> bool:

@@ -25,7 +25,7 @@ from bridge.ways import NotThisWay, told
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Engines", "Merged"]
+__all__ = ["Engines", "Merged", "changes_frame"]
 
 _CONFIGURED = "set by merge.engine"
 
@@ -123,7 +123,7 @@ class Engines:
         progress: IngestProgress,
         reason: str,
     ) -> Merged:
-        changes = given if isinstance(given, DataFrame) else _frame(table, given)
+        changes = given if isinstance(given, DataFrame) else changes_frame(table, given)
         if adds and not self._has_rows:
             load_reason = f"{reason}; the table was empty, so nothing was merged"
             load_progress = _with_engine(progress, Engine.SPARK, load_reason).merging(table.target, key)
@@ -146,7 +146,8 @@ class Engines:
         return Merged(result, Engine.SPARK, reason)
 
 
-def _frame(table: Table, changes: pa.Table) -> DataFrame:
+def changes_frame(table: Table, changes: pa.Table) -> DataFrame:
+    """The changes of a batch, the table's columns and `__kind`, as a frame of the table's session."""
     schema = T.StructType([*table.fields, T.StructField(KIND, T.StringType())])
     return frame_of(table.spark, changes, schema)
 

@@ -34,7 +34,9 @@ _FEATURES = {
     "appendOnly",
     "changeDataFeed",
     "checkConstraints",
+    "clustering",
     "deletionVectors",
+    "domainMetadata",
     "invariants",
     "timestampNtz",
     "vacuumProtocolCheck",
@@ -79,6 +81,7 @@ def describe(spark: SparkSession, target: DeltaTarget) -> TableDescription | Non
             int(about["createdTime"]),
             store.location,
             schema,
+            clustered_by=snapshot.clustered_by,
             partitioned_by=tuple(about["partitionColumns"]),
             constraints=row_constraints(schema, properties, about["partitionColumns"]),
         )

@@ -12,12 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from confluent_kafka import Message
 
 from bridge.arrow_formats.base import ArrowDecoder, check_keys
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
-from bridge.kafka.range_consumer import read_latest, read_ranges
+from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
+from bridge.kafka.record_metadata import metadata_columns
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
@@ -55,7 +57,7 @@ class LatestRowsTask:
     """Everything a task needs, as plain values."""
 
     settings: Mapping[str, Any]
-    """librdkafka's; see `read_latest`."""
+    """librdkafka's; see `read_ranges`."""
     key: ArrowDecoder
     value: ArrowDecoder
     key_columns: tuple[str, ...]
@@ -64,62 +66,91 @@ class LatestRowsTask:
     """The columns of the value decoder's rows, in their order."""
     columns: tuple[str, ...]
     """The columns to return, in their order: those of the key from the key document, as in docs/adr/002."""
+    metadata: Mapping[str, str]
+    """The keys of METADATA columns by the columns' names."""
     not_null: tuple[str, ...]
     """Columns that are declared NOT NULL."""
     watermark: str | None
     """The watermark column, a timestamp."""
+    decodes_all: bool
+    """Whether superseded values must be good, too, as an earlier record counts instead of a bad last one."""
     timeout: float
     limit_bytes: int
     """For all ranges of the task."""
 
     def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotThisWay]:
         """Yield the rows of each range, and end by yielding NotThisWay where Spark's path may decode a record
-        otherwise, or the records are too large. Raises as `read_latest` does."""
+        otherwise, or the records are too large. Raises as `read_ranges` does."""
         for task_ranges in ranges:
-            parts = read_latest(
-                self.settings, task_ranges, timeout=self.timeout, limit_bytes=self.limit_bytes
-            )
-            if parts is None:
-                yield _too_large("the keys and values", self.limit_bytes)
-                return
+            folds = [_Fold(self, each) for each in task_ranges]
+            parts = [fold.part for fold in folds]
             try:
-                for part in parts:
-                    yield self._rows(part)
+                if not read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes):
+                    yield _too_large("the keys and values", self.limit_bytes)
+                    return
+                for fold in folds:
+                    yield fold.rows()
             except NotThisWay as reason:
                 yield reason
                 return
 
-    def _rows(self, part: LatestValues) -> LatestRows:
-        upserted = [(k, v) for k, v in part.values.items() if v is not None]
-        deleted = [k for k, v in part.values.items() if v is None]
-        upserts = self._upserts([k for k, _ in upserted], [v for _, v in upserted])
-        newest = None if self.watermark is None else pc.max(upserts[self.watermark]).cast(pa.int64()).as_py()
-        tables = [upserts]
+    def table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
+        """The columns in their order, as far as there are, and the kind. `concat_tables` adds the others as nulls."""
+        named = {name: columns[name] for name in self.columns if name in columns}
+        return pa.table({**named, _KIND: pa.repeat(kind.value, rows)})
+
+
+class _Fold:
+    """The rows of one range of an upsert topic."""
+
+    def __init__(self, task: LatestRowsTask, range: PartitionRange) -> None:
+        self._task, self._newest = task, list[int]()
+        superseded = (lambda _, values: self._note(self._values(values))) if task.decodes_all else None
+        self.part = LatestValues(range, superseded=superseded)
+
+    def rows(self) -> LatestRows:
+        """What is left of each key. Raises NotThisWay where Spark's path may decode a record otherwise."""
+        part, task = self.part, self._task
+        part.pass_on()
+        upserted = [(k, m) for k, m in part.records.items() if m.value() is not None]
+        deleted = [k for k, m in part.records.items() if m.value() is None]
+        tables = [self._upserts([k for k, _ in upserted], [m for _, m in upserted])]
         if deleted:
-            tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
+            tables.append(task.table(self._keys(deleted), len(deleted), RowKind.DELETE))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        return LatestRows.of(part.range, part.read, newest, rows)
+        return LatestRows.of(part.range, part.read, max(self._newest, default=None), rows)
 
     def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         if None in keys:
             raise NotThisWay("a key is null")
-        decoded = self.key.decode(pa.array(keys, pa.binary()))
-        columns = dict(zip(self.key_columns, decoded.columns, strict=True))
+        decoded = self._task.key.decode(pa.array(keys, pa.binary()))
+        columns = dict(zip(self._task.key_columns, decoded.columns, strict=True))
         check_keys(columns)
         return columns
 
-    def _upserts(self, keys: Sequence[bytes | None], values: Sequence[bytes]) -> pa.Table:
-        decoded = self.value.decode(pa.array(values, pa.binary()))
-        columns = dict(zip(self.value_columns, decoded.columns, strict=True)) | self._keys(keys)
-        for name in self.not_null:
-            if columns[name].null_count:
-                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
-        return self._table(columns, len(keys), RowKind.UPDATE_AFTER)
+    def _values(self, values: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
+        decoded = self._task.value.decode(pa.array(values, pa.binary()))
+        columns = dict(zip(self._task.value_columns, decoded.columns, strict=True))
+        self._refuse_nulls(columns)
+        return columns
 
-    def _table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
-        """The columns in their order, as far as there are, and the kind. `concat_tables` adds the others as nulls."""
-        named = {name: columns[name] for name in self.columns if name in columns}
-        return pa.table({**named, _KIND: pa.repeat(kind.value, rows)})
+    def _upserts(self, keys: Sequence[bytes | None], messages: Sequence[Message]) -> pa.Table:
+        columns = self._values([message.value() for message in messages]) | self._keys(keys)
+        columns |= metadata_columns(self._task.metadata, self.part.range, messages)
+        self._refuse_nulls(columns)
+        self._note(columns)
+        return self._task.table(columns, len(keys), RowKind.UPDATE_AFTER)
+
+    def _refuse_nulls(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
+        for name in self._task.not_null:
+            if name in columns and name not in self._task.key_columns and columns[name].null_count:
+                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
+
+    def _note(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
+        """Note the newest event time."""
+        if self._task.watermark is not None and self._task.watermark in columns:
+            newest = pc.max(columns[self._task.watermark]).cast(pa.int64()).as_py()
+            self._newest += [] if newest is None else [newest]
 
 
 @dataclass(frozen=True)

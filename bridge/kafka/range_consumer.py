@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from bridge.errors import GapError, KafkaError
 from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
-from bridge.kafka.range_parts import LatestValues, PartitionRange, RangePart
+from bridge.kafka.range_parts import RangePart
 from bridge.kafka.read_counts import ReadCounts
 
-__all__ = ["close_consumers", "read_latest", "read_ranges"]
+__all__ = ["close_consumers", "read_ranges"]
 
 _Name: TypeAlias = tuple[str, int]
 _Code = confluent_kafka.KafkaError
@@ -81,15 +81,6 @@ def close_consumers() -> None:
         _consumers.popitem()[1].client.close()
 
 
-def read_latest(
-    settings: Mapping[str, Any], ranges: Sequence[PartitionRange], *, timeout: float, limit_bytes: int
-) -> list[LatestValues] | None:
-    """Return the last value of each key of each range, in the order of `ranges`; None where `read_ranges` returns
-    False. Raises as it does."""
-    parts = [LatestValues(r) for r in ranges]
-    return parts if read_ranges(settings, parts, timeout=timeout, limit_bytes=limit_bytes) else None
-
-
 def read_ranges(
     settings: Mapping[str, Any], parts: Sequence[RangePart], *, timeout: float, limit_bytes: int
 ) -> bool:
@@ -141,7 +132,7 @@ class _Reader:
             _consumers[self._key] = self._consumer
 
     def read(self, timeout: float, limit: int) -> int:
-        """Read the ranges; returns what is left of `limit`, negative if it was exceeded. Raises as `read_latest`."""
+        """Read the ranges; returns what is left of `limit`, negative if it was exceeded. Raises as `read_ranges`."""
         try:
             return self._read(timeout, limit)
         except BaseException:

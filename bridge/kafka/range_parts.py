@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from confluent_kafka import Message
 
 from bridge.kafka.read_counts import ReadCounts
+
+_CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
 
 __all__ = ["Added", "LatestValues", "PartitionRange", "RangePart"]
 
@@ -50,21 +52,43 @@ class RangePart(Protocol):
 
 @dataclass
 class LatestValues:
-    """A RangePart: the last value of each key in a range; null deletes the row. Keys are compared by their bytes."""
+    """A RangePart: the last record of each key in a range; a null value deletes the row. Keys are compared by their
+    bytes."""
 
     range: PartitionRange
     read: ReadCounts = field(default_factory=ReadCounts)
-    values: dict[bytes | None, bytes | None] = field(default_factory=dict)
+    records: dict[bytes | None, Message] = field(default_factory=dict)
+    superseded: Callable[[LatestValues, list[bytes]], None] | None = None
+    """Gets all values of the range that are not the last one of their key, some thousand at once; nulls are left
+    out."""
+    _old: list[bytes] = field(default_factory=list)
+    _old_bytes: int = 0
 
     def add(self, messages: Sequence[Message]) -> Added:
         """See RangePart.add."""
-        values, size = self.values, 0
+        records, size = self.records, 0
         for message in messages:
             key, value = message.key(), message.value()
-            values[key] = value
+            if self.superseded is not None and (before := records.get(key)) is not None:
+                self._supersede(before.value())
+            records[key] = message
             size += len(key or b"") + len(value or b"")
+        if len(self._old) >= _CHUNK_RECORDS or self._old_bytes >= _CHUNK_BYTES:
+            self.pass_on()
         return Added(size, size)
 
     def size(self) -> int:
         """See RangePart.size: the bytes of keys and values."""
-        return sum(len(key or b"") + len(value or b"") for key, value in self.values.items())
+        kept = sum(len(key or b"") + len(found.value() or b"") for key, found in self.records.items())
+        return kept + self._old_bytes
+
+    def pass_on(self) -> None:
+        """Give `superseded` what it has not got yet."""
+        values, self._old, self._old_bytes = self._old, [], 0
+        if values and self.superseded is not None:
+            self.superseded(self, values)
+
+    def _supersede(self, value: bytes | None) -> None:
+        if value is not None:
+            self._old.append(value)
+            self._old_bytes += len(value)

@@ -28,8 +28,12 @@ Action = dict[str, Any]
 """An action of the protocol as it stands in a commit, without its name."""
 
 _CHECKPOINT = ".checkpoint.parquet"
-_ADD = ("path", "size", "modificationTime", "stats", "tags", "deletionVector", "partitionValues")
-_DESCRIPTION = ("protocol", "metaData", "txn")
+_ADD = (
+    *("path", "size", "modificationTime", "stats", "tags", "deletionVector", "partitionValues"),
+    "clusteringProvider",
+)
+_DESCRIPTION = ("protocol", "metaData", "txn", "domainMetadata")
+_CLUSTERING = "delta.clustering"
 _ACTION = re.compile(r'\s*\{\s*"(\w+)"\s*:')
 _COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
 
@@ -47,10 +51,13 @@ class Snapshot:
     """`add` actions of the data files by their path in the log."""
     transactions: dict[str, int] = field(default_factory=dict)
     """The newest version of each application id."""
+    domains: dict[str, str] = field(default_factory=dict)
+    """The configuration of each metadata domain."""
     with_files: bool = True
     """False where nobody asks for `files`, which is then empty."""
     described: int = -1
-    """The version since which `protocol` and `metadata` are what they are, or a later one up to `version`."""
+    """The version since which `protocol`, `metadata` and `domains` are what they are, or a later one up to
+    `version`."""
     _stamp: str | None = None
 
     def follow(self, until: int | None = None) -> bool:
@@ -87,8 +94,19 @@ class Snapshot:
                 self.metadata, self.described = what, self.version
             elif name == "protocol":
                 self.protocol, self.described = what, self.version
+            elif name == "domainMetadata":
+                self.domains.pop(what["domain"], None)
+                if not what.get("removed"):
+                    self.domains[what["domain"]] = what["configuration"]
+                self.described = self.version
         # A commit that gives a file a new vector removes it and adds it, in any order.
         self.files.update((what["path"], what) for what in added)
+
+    @property
+    def clustered_by(self) -> tuple[str, ...]:
+        """The columns by which the table is clustered, names of nested ones with dots."""
+        names = json.loads(self.domains.get(_CLUSTERING) or "{}").get("clusteringColumns", ())
+        return tuple(name if isinstance(name, str) else ".".join(name) for name in names)
 
     def path_of(self, name: str) -> str:
         """The path of the file of that name in the log, for the store. Raises NotThisWay where it is not in
@@ -177,7 +195,12 @@ class _Followed:
             self._known[store.location] = known
             while len(self._known) > self._most_tables:
                 del self._known[next(iter(self._known))]
-            found = replace(known, files=dict(known.files), transactions=dict(known.transactions))
+            found = replace(
+                known,
+                files=dict(known.files),
+                transactions=dict(known.transactions),
+                domains=dict(known.domains),
+            )
         if version is None or found.described <= version <= found.version:
             return found
         return open_snapshot(store, version, with_files=self._with_files, most=most)

@@ -10,16 +10,20 @@ import pytest
 from bridge.arrow_formats.avro_plan import Plan, document_plan
 from bridge.format_rules.avro_derive import derive
 from bridge.format_rules.avro_schema import parse
+from bridge.ways import NotThisWay
 from tests.arrow_formats.against_spark import spec
 
 _MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 
 
 def planned(types: dict[str, str], *fields: Any, own: Any = None) -> Plan | str:
-    """The plan for a writer whose record has these fields (name, type)."""
+    """The plan for a writer whose record has these fields (name, type), or why there is none."""
     row = spec("avro", types).row
     own = own or derive(row, legacy_timestamps=True)
-    return document_plan(row, parse(json.dumps(own), "own"), parse(json.dumps(record(*fields)), "writer"))
+    try:
+        return document_plan(row, parse(json.dumps(own), "own"), parse(json.dumps(record(*fields)), "writer"))
+    except NotThisWay as reason:
+        return str(reason)
 
 
 def record(*fields: Any, name: str = "W") -> dict[str, Any]:

@@ -209,7 +209,7 @@ def field(name: str, type: T.DataType) -> T.StructField:
 
 
 REFUSED: list[tuple[Sequence[T.StructField], dict[str, str], str]] = [
-    (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'domainMetadata'"),
+    (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'rowTracking'"),
     ([*FIELDS, field("a", T.ArrayType(T.StringType()))], {}, "column 'a' is ARRAY<STRING>"),
     ([field("id", T.DoubleType()), *FIELDS[1:]], {}, "the key column 'id' is DOUBLE"),
 ]

@@ -15,7 +15,9 @@ from pyspark.sql import types as T
 from bridge.definition import DeltaTarget, MergeSettings
 from bridge.delta.engine_choice import Engines
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.table import claim, open_table
+from bridge.delta.table import claim, create_table, described, open_table
+from bridge.lake.local_store import LocalStore
+from bridge.lake.snapshot import open_snapshot, stats_of
 from bridge.session import session_settings
 from bridge.ways import NotThisWay
 from tests.delta.tables import (
@@ -162,3 +164,38 @@ def test_null_in_a_column_that_is_not_null_is_left_to_spark(spark: SparkSession,
     last = frame(table, [("+U", 1, "c")]).persist()
     last.count()
     assert str(Engines(MergeSettings()).merge(table, last, key=["id"], adds=1, progress=at(2))) == "driver"
+
+
+def test_a_clustered_table_keeps_its_clustering(spark: SparkSession, lake: Path) -> None:
+    """Files have bounds of its columns, and OPTIMIZE finds in its files that it has clustered them."""
+    place = DeltaTarget(
+        path=str(lake / "t"), cluster_by=("id",), properties={"delta.checkpointInterval": "3"}
+    )
+    table = create_table(spark, place, FIELDS, pipeline="p")
+    expected = {}
+    for batch in range(6):
+        merge = (by_marks, by_copies)[batch % 2]
+        changes = [("+U", 7 * n % 40, str(batch)) for n in range(batch, batch + 20)]
+        merge(table, frame(table, changes), key=["id"], progress=at(batch))
+        expected |= {key: value for _, key, value in changes}
+        if batch == 2:
+            table.delta().optimize().executeCompaction()
+    assert content(table) == set(expected.items())
+    detail = table.delta().detail().select("clusteringColumns").first()
+    assert detail is not None and detail[0] == ["id"]
+    assert described(spark, place).clustered_by == ("id",)
+    snapshot = open_snapshot(LocalStore(str(lake / "t")))
+    assert all("id" in stats_of(add)["minValues"] for add in snapshot.files.values())
+    marked = by_marks(table, frame(table, [("-D", 7, None)]), key=["id"], progress=at(6))
+    assert marked.deleted == 1 and content(table) == {(k, v) for k, v in expected.items() if k != 7}
+
+
+def test_a_table_clustered_by_a_column_without_bounds_is_left_to_spark(
+    spark: SparkSession, lake: Path
+) -> None:
+    fields = [*FIELDS, field("x", T.DoubleType())]
+    place = DeltaTarget(path=str(lake / "t"), cluster_by=("x",))
+    table = create_table(spark, place, fields, pipeline="p")
+    reason = "the table is clustered by 'x', of which the driver writes no bounds"
+    with pytest.raises(NotThisWay, match=f"^{reason}$"):
+        by_marks(table, frame(table, [("+U", 1, "a", 1.0)]), key=["id"], progress=at(0))

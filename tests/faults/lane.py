@@ -65,9 +65,8 @@ class Lane:
     @property
     def reader(self) -> str:
         """What reads the topic: consumers wherever they can (docs/adr/029)."""
-        plain = "quarantine" not in self.extras and "BINARY" not in self.key
         read = self.format in _READ_BY_CONSUMERS and self.engine in _IN_DRIVER
-        return "consumer" if plain and read else "spark"
+        return "consumer" if read and "BINARY" not in self.key else "spark"
 
     @property
     def topics(self) -> tuple[str, str]:
@@ -274,8 +273,6 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
             extras.remove("deletion vectors")
         if engine == _MARKS and "deletion vectors" not in extras:
             extras.append("deletion vectors")
-        if engine in _IN_DRIVER and format in _READ_BY_CONSUMERS and "quarantine" in extras:
-            extras.remove("quarantine")  # consumers read the others
         had = seen.setdefault((engine, delivery, format), set())
         if len(had) == len(KEY_TYPES):
             had.clear()

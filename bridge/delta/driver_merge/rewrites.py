@@ -2,7 +2,8 @@
 
 A batch adds one file. As in a log-structured merge tree, a file is merged with others once there are eight of its
 size or smaller, into one of about eight times that size: a row is rewritten a few times, whatever the number of
-batches. A file of which most rows are deleted is rewritten, too. Large files are left to OPTIMIZE.
+batches. A file of which most rows are deleted is rewritten, too. Large files, and those that OPTIMIZE has clustered,
+are left to it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def files_to_rewrite(files: Mapping[str, Action], marked: Mapping[str, int], new
 def _left(add: Action, marked: int) -> int:
     """The rows that the file keeps; 0 for one that is not to be rewritten."""
     live = live_rows(add)
-    if live is None or int(add["size"]) > _LARGE_BYTES or live > _LARGE_ROWS:
+    if live is None or add.get("clusteringProvider") or int(add["size"]) > _LARGE_BYTES or live > _LARGE_ROWS:
         return 0
     return live - marked
 

@@ -14,30 +14,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import Message
 
 from bridge.arrow_formats.base import ArrowDecoder, check_keys
 from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
+from bridge.kafka.record_metadata import metadata_columns
 from bridge.lake.new_files import delete_data_files, write_data_file
 from bridge.lake.store import Store
 from bridge.offsets import TopicPartition
 from bridge.ways import NotThisWay
 
-__all__ = ["METADATA_TYPES", "AppendTask", "AppendedFiles"]
+__all__ = ["AppendTask", "AppendedFiles"]
 
 _CHUNK_BYTES = 8 << 20
 """The records of so many bytes are decoded at once, if they are fewer than `chunk_records`."""
 _NO_LIMIT = sys.maxsize
-
-METADATA_TYPES: Mapping[str, pa.DataType] = {
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
-"""The keys of METADATA columns that tasks can give, and their types."""
 
 
 @dataclass(frozen=True)
@@ -173,24 +166,12 @@ class _Rows:
             messages = [m for m, is_kept in zip(messages, has_row.tolist(), strict=True) if is_kept]
             values = [value for value in values if value is not None]
         columns = keys | _decoded(self.task.value, self.task.value_columns, values)
-        columns |= {name: self._metadata(key, messages) for name, key in self.task.metadata.items()}
+        columns |= metadata_columns(self.task.metadata, self.range, messages)
         for name in self.task.not_null:
             if columns[name].null_count:
                 raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
         self._note_event_time(columns)
         self.files.add(_typed(columns, self.task.schema, len(values)))
-
-    def _metadata(self, key: str, messages: Sequence[Message]) -> pa.Array:
-        if key == "topic":
-            return pa.repeat(self.range.topic, len(messages))
-        if key == "partition":
-            return pa.repeat(pa.scalar(self.range.partition, METADATA_TYPES[key]), len(messages))
-        if key == "offset":
-            return pa.array([message.offset() for message in messages], METADATA_TYPES[key])
-        times = [message.timestamp() for message in messages]
-        if any(kind == TIMESTAMP_NOT_AVAILABLE for kind, _ in times):
-            raise NotThisWay("a record has no timestamp")
-        return pa.array([1000 * ms for _, ms in times], pa.int64()).cast(METADATA_TYPES[key])
 
     def _note_event_time(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
         if self.task.watermark is not None:

@@ -54,6 +54,7 @@ class ConsumerReader:
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
         self._key = definition.primary_key
         self._not_null = not_null_columns(definition)
+        self._decodes_all = not definition.compacts_first
         self._partitions = {c.partition for c in definition.constraints if c.partition is not None}
         self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
         self._limit_bytes = definition.merge.max_batch_bytes
@@ -103,6 +104,8 @@ class ConsumerReader:
             key_columns=key.columns,
             value_columns=value.columns,
             columns=self._table.columns,
+            metadata={column.name: column.key for column in schema.metadata},
+            decodes_all=self._decodes_all,
             not_null=self._not_null,
             watermark=schema.watermark.column if schema.watermark else None,
             timeout=TIMEOUT_SECONDS,

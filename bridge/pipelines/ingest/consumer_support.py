@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
-from bridge.definition import BadRecords, Definition, Engine, Topic
+from bridge.definition import Definition, Engine, Topic
 from bridge.kafka.client_settings import java_reader_settings
-from bridge.pipelines.ingest.append_task import METADATA_TYPES
+from bridge.kafka.record_metadata import METADATA_TYPES
 from bridge.schema import Column, MetadataColumn, PhysicalColumn, RowType, ScalarType
 from bridge.ways import NotThisWay
 
@@ -23,10 +23,10 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     table accepts the files of their tasks (see `append_files`).
     """
     schema = topic.schema
-    if definition.bad_records is not BadRecords.FAIL:
-        raise NotThisWay("bad records are not to stop the ingest")
-    if definition.gate is not None:
-        raise NotThisWay("the pipeline has a gate")
+    if definition.quarantines_rows:
+        raise NotThisWay("the gate quarantines rows")
+    if definition.gate is not None and topic.appends:
+        raise NotThisWay("the gate names rows without a key by their records")
     if definition.merge.engine is Engine.SPARK and not topic.appends:
         raise NotThisWay("merge.engine is spark")
     special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]
@@ -45,8 +45,9 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
 
 
 def _is_given(column: Column, topic: Topic) -> bool:
-    """Whether tasks give a column of a table without a key from the record, in the type of its key."""
-    if not isinstance(column, MetadataColumn) or not topic.appends or column.key not in METADATA_TYPES:
+    """Whether tasks give a column from the record itself, in the type of its key."""
+    from_record = topic.appends or topic.is_upsert
+    if not isinstance(column, MetadataColumn) or not from_record or column.key not in METADATA_TYPES:
         return False
     type = column.type
     return (

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from bridge import failpoints
 from bridge.definition import Definition
-from bridge.delta.engine_choice import Engines
+from bridge.delta.engine_choice import Engines, changes_frame
 from bridge.delta.table import Table
 from bridge.ingest_progress import IngestProgress
+from bridge.pipelines.changes import row_gate
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.ingest.consumer_reader import LatestBatch
 
@@ -20,6 +21,7 @@ def apply_latest(
 ) -> AppliedBatch:
     """Apply `batch` to `table`, in one commit that carries `progress`. Does and raises as `apply_batch` does for the
     same records."""
+    unexpected, warnings = _judged(definition, table, batch)
     failpoints.hit("ingest.before-merge")
     merged = engines.merge(
         table,
@@ -40,4 +42,14 @@ def apply_latest(
         needed_full_decode=False,
         engine=str(merged),
         reader="consumer",
+        unexpected=unexpected,
+        warnings=warnings,
     )
+
+
+def _judged(definition: Definition, table: Table, batch: LatestBatch) -> tuple[int, tuple[str, ...]]:
+    """How many rows break a rule of the gate, and its warnings. Raises QualityError under `gate: fail`."""
+    if definition.gate is None:
+        return 0, ()
+    rows = changes_frame(table, batch.changes)
+    return row_gate.enforce_before_write(definition, rows, row_gate.aggregate(definition, rows))

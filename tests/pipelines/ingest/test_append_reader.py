@@ -185,7 +185,6 @@ def test_not_null_columns_are_judged_by_spark(make: Make) -> None:
         ),
         ({"columns": "id BIGINT, twice AS id * 2"}, "column 'twice' is a metadata or computed column"),
         ({"options": {"value.format": "debezium-json"}}, "the format is debezium-json"),
-        ({"sections": "ingest: {bad-records: skip}"}, "bad records are not to stop the ingest"),
     ],
 )
 def test_pipelines_that_consumers_do_not_read(make: Make, more: dict[str, Any], reason: str) -> None:

@@ -84,12 +84,12 @@ def test_spark_reads_where_the_pipeline_says_so(make: Make) -> None:
 
 
 def test_consumers_that_cannot_read_are_refused_where_they_are_asked_for(make: Make) -> None:
-    world = make(sections="ingest: {reader: consumer, bad-records: skip}\n")
+    world = make(sections="ingest: {reader: consumer}\nmerge: {engine: spark}\n")
     world.send([upsert(1, "a")])
     with pytest.raises(DefinitionError) as caught:
         ingest(world.spark, world.definition())
     assert str(caught.value) == (
-        "'orders': `ingest.reader: consumer` is not possible, as bad records are not to stop the ingest; leave the "
+        "'orders': `ingest.reader: consumer` is not possible, as merge.engine is spark; leave the "
         "option out, and Spark's Kafka source reads where consumers cannot"
     )
 

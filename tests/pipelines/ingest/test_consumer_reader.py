@@ -183,10 +183,9 @@ def test_the_newest_event_time_is_that_of_the_rows(make: Make) -> None:
             },
             "column 'name' is in the record's key only",
         ),
-        ({"sections": "ingest: {bad-records: skip}"}, "bad records are not to stop the ingest"),
         ({"sections": "merge: {engine: spark}"}, "merge.engine is spark"),
         (
-            {"columns": "id BIGINT, o BIGINT METADATA FROM 'offset' VIRTUAL, PRIMARY KEY (id) NOT ENFORCED"},
+            {"columns": "id BIGINT, o INT METADATA FROM 'offset' VIRTUAL, PRIMARY KEY (id) NOT ENFORCED"},
             "column 'o' is a metadata or computed column",
         ),
         (

@@ -1,0 +1,130 @@
+"""Batches that consumers read where bad records and failing rows are not to stop the ingest, and with metadata columns:
+the same table, quarantine and reports as by Spark's source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.embedded.broker import Broker
+from bridge.errors import QualityError
+from bridge.metrics import BatchReport
+from bridge.pipelines.ingest.run import ingest
+from tests.pipelines.world import World, key, tombstone, upsert
+
+Make = Callable[..., World]
+ONE = Decimal("1.00")
+SUITE = {
+    "name": "s",
+    "expectations": [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "name"}}],
+}
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    return lambda **more: World.make(spark, broker, lake, unique, **more)
+
+
+def run(world: World) -> list[BatchReport]:
+    reports: list[BatchReport] = []
+    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 3}), listener=reports.append)
+    return reports
+
+
+def by_spark(world: World) -> World:
+    """The same pipeline into another table, read by Spark's source."""
+    other = replace(
+        world, folder=world.folder / "spark", sections=f"{world.sections}merge: {{engine: spark}}\n"
+    )
+    other.folder.mkdir()
+    if (suite := world.folder / "suite.json").exists():
+        (other.folder / "suite.json").write_text(suite.read_text())
+    return other
+
+
+def readers(reports: list[BatchReport]) -> list[str]:
+    return [(report.reader or "").partition(" ")[0] for report in reports]
+
+
+def quarantined(world: World) -> list[tuple[Any, ...]]:
+    frame = world.spark.read.format("delta").load(str(world.folder / "_quarantine"))
+    return sorted(tuple(row) for row in frame.select("partition", "offset").collect())
+
+
+@pytest.mark.parametrize("action", ["skip", "quarantine"])
+def test_only_batches_with_a_bad_record_are_read_by_spark(make: Make, action: str) -> None:
+    """A superseded record, too, is bad if it cannot be decoded."""
+    world = make(partitions=1, sections=f"ingest: {{bad-records: {action}}}\n")
+    good = [upsert(n % 2, f"v{n}") for n in range(3)]
+    world.send([*good, upsert(5, "good"), (key(5), "no json"), upsert(5, "last"), *good, tombstone(0)])
+    reports, other = run(world), by_spark(world)
+    assert readers(reports) == ["consumer", "spark", "consumer", "consumer"]
+    assert reports[1].reader == "spark (a document is not one object)"
+    expected = run(other)
+    assert readers(expected) == ["spark"] * 4
+    for mine, theirs in zip(reports, expected, strict=True):
+        assert (mine.bad_records, mine.quarantined) == (theirs.bad_records, theirs.quarantined)
+    assert world.rows() == other.rows() == [(1, "v1", ONE), (5, "last", ONE)]
+    if action == "quarantine":
+        assert quarantined(world) == quarantined(other) == [(0, 4)]
+
+
+def test_a_gate_warns_of_rows_that_consumers_have_read(make: Make) -> None:
+    world = make(partitions=1, sections="quality: {suite: suite.json, gate: warn}\n")
+    (world.folder / "suite.json").write_text(json.dumps(SUITE))
+    world.send([upsert(1, "a"), (key(2), '{"id": 2}'), (key(3), '{"id": 3}'), tombstone(1)])
+    reports, other = run(world), by_spark(world)
+    expected = run(other)
+    assert (readers(reports), readers(expected)) == (["consumer"] * 2, ["spark"] * 2)
+    assert [r.unexpected_rows for r in reports] == [r.unexpected_rows for r in expected] == [2, 0]
+    assert reports[0].warning == expected[0].warning
+    assert world.rows() == other.rows()
+
+
+def test_a_gate_stops_at_rows_that_consumers_have_read(make: Make) -> None:
+    world = make(partitions=1, sections="quality: {suite: suite.json, gate: fail}\n")
+    (world.folder / "suite.json").write_text(json.dumps(SUITE))
+    world.send([upsert(1, "a"), upsert(2, "b"), upsert(3, "c"), (key(2), '{"id": 2}')])
+    errors = []
+    for each in (world, by_spark(world)):
+        with pytest.raises(QualityError, match=r'for example \{"id":2\}') as caught:
+            run(each)
+        errors.append(str(caught.value))
+        assert each.rows() == [(1, "a", ONE), (2, "b", ONE), (3, "c", ONE)]
+    assert errors[0] == errors[1]
+
+
+def test_metadata_columns_are_those_of_the_last_record(make: Make) -> None:
+    columns = (
+        "id BIGINT, name STRING, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL, "
+        "o BIGINT METADATA FROM 'offset' VIRTUAL, p INT METADATA FROM 'partition' VIRTUAL, "
+        "topic STRING METADATA VIRTUAL, PRIMARY KEY (id) NOT ENFORCED"
+    )
+    world = make(partitions=2, columns=columns)
+    for number in range(4):
+        world.send([upsert(7, f"v{number}"), upsert(8 + number, "x"), tombstone(9)], timestamp=1_000 * number)
+    reports, other = run(world), by_spark(world)
+    expected = run(other)
+    assert (set(readers(reports)), set(readers(expected))) == ({"consumer"}, {"spark"})
+    assert world.rows() == other.rows()
+    (last,) = (row for row in world.rows() if row[0] == 7)
+    assert last[1] == "v3" and last[2].timestamp() == 3.0 and last[5] == world.topic
+
+
+@pytest.mark.parametrize("action", ["fail", "skip"])
+def test_the_newest_event_time(make: Make, action: str) -> None:
+    """Under `skip` a superseded record may count, so its event time does, too: as by Spark's source."""
+    columns = "id BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (id) NOT ENFORCED"
+    world = make(partitions=1, columns=columns, sections=f"ingest: {{bad-records: {action}}}\n")
+    for at in ("1970-01-01 00:00:09", "1970-01-01 00:00:01"):
+        world.send([(key(1), json.dumps({"id": 1, "at": at}))])
+    ((mine,), (theirs,)) = (run(each) for each in (world, by_spark(world)))
+    assert readers([mine, theirs]) == ["consumer", "spark"]
+    assert mine.watermark_ms == theirs.watermark_ms
