@@ -29,6 +29,7 @@ __all__ = [
     "explanation_rows",
     "log_as",
     "printable",
+    "range_rows",
     "summary_rows",
 ]
 
@@ -297,6 +298,17 @@ def explanation_rows(explanation: Mapping[str, Any]) -> dict[str, str]:
         "with a key of the batch": f"{files('_touched')}, {explanation['rows_touched']:,} of their rows",
         "why": explanation["why"],
     }
-    if explanation["engine"]:
-        rows["engine"] = explanation["engine"]
-    return rows
+    ways = {part: explanation[part] for part in ("reader", "engine") if explanation[part]}
+    return rows | ways
+
+
+def range_rows(explanation: Mapping[str, Any]) -> dict[str, str]:
+    """Formats an explanation of `pipelines.publish.explain` for `Screen.table`."""
+    rows = {
+        "topic": explanation["topic"],
+        "table": f"{explanation['table']}, {explanation['pending_versions']:,} versions pending",
+        "range": explanation["range"],
+    }
+    ways = {part: explanation[part] for part in ("sender", "encoder") if explanation[part]}
+    most = explanation["transactions"]
+    return rows | ways | ({"transactions": f"at most {most:,}"} if most else {})

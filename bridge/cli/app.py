@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +42,7 @@ from bridge.cli.many_pipelines import Pipeline, load_all, run_all
 from bridge.cli.script_pipelines import is_script
 from bridge.cli.shown_metrics import metrics_shown
 from bridge.cli.store_settings import use_submitted
-from bridge.console import Screen, explanation_rows, summary_rows
+from bridge.console import Screen, explanation_rows, range_rows, summary_rows
 from bridge.definition import Definition
 from bridge.errors import DefinitionError
 from bridge.version import own_version
@@ -90,11 +90,12 @@ def ingest(
     """
     pause = seconds("--every", every)
     if explain:
-        if len(files) > 1 or pause is not None:
-            raise DefinitionError(
-                "--explain is about one file, whose next batch is not run: give one, without --every"
-            )
-        _explain(config.load(files[0]), master, conf)
+        from bridge.pipelines.ingest.explain import explain as next_batch
+
+        def batch_rows(spark: SparkSession, of: Definition) -> Mapping[str, str]:
+            return explanation_rows(next_batch(spark, of).as_dict())
+
+        _explain("batch", files, pause, batch_rows, master, conf)
         return
 
     def pipeline(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
@@ -108,6 +109,9 @@ def ingest(
 @app.command()
 def publish(
     files: Files,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the next range and what would send it, without sending.")
+    ] = False,
     every: Every = None,
     parallel: Parallel = 1,
     quiet: Quiet = False,
@@ -121,13 +125,22 @@ def publish(
     The first run starts at `publish.start` (by default a snapshot of the table); later runs
     continue from there.
     """
+    pause = seconds("--every", every)
+    if explain:
+        from bridge.pipelines.publish.explain import explain as next_range
+
+        def rows(spark: SparkSession, of: Definition) -> Mapping[str, str]:
+            return range_rows(next_range(spark, of).as_dict())
+
+        _explain("range", files, pause, rows, master, conf)
+        return
 
     def pipeline(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
         from bridge.pipelines.publish.run import publish as run
 
         return run(spark, of, listener=listen, stop=stop)
 
-    _run("publish", files, seconds("--every", every), parallel, quiet, metrics, master, conf, pipeline)
+    _run("publish", files, pause, parallel, quiet, metrics, master, conf, pipeline)
 
 
 for _verb in (
@@ -266,13 +279,22 @@ def _root(
     use_submitted(context)
 
 
-def _explain(definition: Definition, master: str | None, conf: list[str] | None) -> None:
-    from bridge.pipelines.ingest.explain import explain as run
-
-    screen = Screen()
+def _explain(
+    what: str,
+    files: Sequence[str],
+    pause: float | None,
+    preview: Callable[[SparkSession, Definition], Mapping[str, str]],
+    master: str | None,
+    conf: list[str] | None,
+) -> None:
+    if len(files) > 1 or pause is not None:
+        raise DefinitionError(
+            f"--explain is about one file, whose next {what} is not run: give one, without --every"
+        )
+    screen, definition = Screen(), config.load(files[0])
     with process.session(screen, definition, master, conf) as spark:
-        explanation = run(spark, definition)
-    screen.table(f"next batch of {definition.name}", explanation_rows(explanation.as_dict()))
+        rows = preview(spark, definition)
+    screen.table(f"next {what} of {definition.name}", rows)
 
 
 def _run(

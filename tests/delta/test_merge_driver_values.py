@@ -172,7 +172,7 @@ def test_a_clustered_table_keeps_its_clustering(spark: SparkSession, lake: Path)
         path=str(lake / "t"), cluster_by=("id",), properties={"delta.checkpointInterval": "3"}
     )
     table = create_table(spark, place, FIELDS, pipeline="p")
-    expected = {}
+    expected: dict[int, str] = {}
     for batch in range(6):
         merge = (by_marks, by_copies)[batch % 2]
         changes = [("+U", 7 * n % 40, str(batch)) for n in range(batch, batch + 20)]

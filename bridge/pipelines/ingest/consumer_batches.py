@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from bridge import watchdog
 from bridge.definition import Reader
-from bridge.delta.append_files import FileAppends
 from bridge.errors import GapError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
@@ -21,6 +20,7 @@ from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
 from bridge.pipelines.ingest.batch_range import Trigger, next_end
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader
+from bridge.pipelines.ingest.consumer_support import refuse_unsupported_table
 from bridge.pipelines.ingest.latest_batch import apply_latest
 from bridge.pipelines.ingest.read_ahead import BatchReader, ReadAhead
 from bridge.pipelines.ingest.run_state import RunState
@@ -40,15 +40,12 @@ _NOT_READ_IN_A_ROW = 2
 def consumer_batches(run: RunState) -> ConsumerBatches[Any]:
     """Return the batches of a pipeline that `consumer_support` does not refuse. Raises NotThisWay where its table
     refuses them."""
-    checks = [c.broken for c in run.definition.constraints if c.not_null is None and c.partition is None]
-    if checks:
-        raise NotThisWay(f"only Spark judges a row by what the table asks of it ({checks[0]})")
-    if not run.topic.appends:
+    appends = refuse_unsupported_table(run.definition, run.topic, run.table)
+    if appends is None:
         reader = ConsumerReader(run.spark, run.definition, run.topic, run.table)
         return ConsumerBatches(
             run, reader, partial(apply_latest, run.definition, run.table, engines=run.engines)
         )
-    appends = FileAppends(run.table)
     appended = AppendReader(run.spark, run.definition, run.topic, appends)
     return ConsumerBatches(run, appended, partial(apply_appended, appends))
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
-from bridge.definition import Definition, Engine, Topic
+from bridge.definition import Definition, Engine, Reader, Topic
+from bridge.delta.append_files import FileAppends
+from bridge.delta.table import Table
 from bridge.kafka.client_settings import java_reader_settings
 from bridge.kafka.record_metadata import METADATA_TYPES
 from bridge.schema import Column, MetadataColumn, PhysicalColumn, RowType, ScalarType
-from bridge.ways import NotThisWay
+from bridge.ways import NotThisWay, told
 
-__all__ = ["refuse_unsupported"]
+__all__ = ["CONFIGURED", "preview", "refuse_unsupported", "refuse_unsupported_table"]
+
+CONFIGURED = "set by ingest.reader"
 
 _MILLISECONDS = 3
 """Digits of the precision of Kafka's timestamps; with fewer they are truncated."""
@@ -42,6 +46,27 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     if topic.parallelism is not None:
         raise NotThisWay("scan.parallelism is for Spark's reader")
     _refuse_undecoded(topic)
+
+
+def refuse_unsupported_table(definition: Definition, topic: Topic, table: Table) -> FileAppends | None:
+    """Raise NotThisWay where the table accepts no batches of consumers. Return what appends to one without a key."""
+    checks = [c.broken for c in definition.constraints if c.not_null is None and c.partition is None]
+    if checks:
+        raise NotThisWay(f"only Spark judges a row by what the table asks of it ({checks[0]})")
+    return FileAppends(table) if topic.appends else None
+
+
+def preview(definition: Definition, topic: Topic, table: Table | None) -> str:
+    """What reads the next batch, with the reason: `consumer`, or `spark`. What a batch itself needs is not known."""
+    if definition.reader is Reader.SPARK:
+        return told("spark", CONFIGURED)
+    try:
+        refuse_unsupported(definition, topic)
+        if table is not None:
+            refuse_unsupported_table(definition, topic, table)
+    except NotThisWay as reason:
+        return told("spark", reason)
+    return told("consumer")
 
 
 def _is_given(column: Column, topic: Topic) -> bool:

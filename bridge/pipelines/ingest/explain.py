@@ -22,6 +22,7 @@ from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.unfit_rows import with_constraints
+from bridge.pipelines.ingest.consumer_support import preview
 from bridge.pipelines.runtime.preflight import open_whole_table
 
 __all__ = ["Explained", "explain", "next_end"]
@@ -58,6 +59,8 @@ class Explained:
     rows_touched: int
     """Rows whose key is in the batch."""
     why: str
+    reader: str = ""
+    """What reads the batch, and why not a faster way: what a record may need is not known before it is read."""
     engine: str = ""
     """The merge engine and the reason for it; empty where there is no table yet, or nothing to merge."""
 
@@ -113,6 +116,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
             appends=definition.topic.appends,
             clustered=table is not None and _clustered(table),
         ),
+        reader=preview(definition, topic, table),
         engine=engine,
     )
 

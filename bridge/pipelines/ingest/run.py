@@ -23,7 +23,7 @@ from bridge.metrics import Listener, Summary, ignore
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import watched
 from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
-from bridge.pipelines.ingest.consumer_support import refuse_unsupported
+from bridge.pipelines.ingest.consumer_support import CONFIGURED, refuse_unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
 from bridge.pipelines.ingest.worker_warm_up import warm_up
@@ -35,8 +35,6 @@ from bridge.pipelines.runtime.spark_errors import offsets_between
 from bridge.ways import NotThisWay
 
 __all__ = ["ingest"]
-
-_CONFIGURED = "set by ingest.reader"
 
 
 def ingest(
@@ -148,7 +146,7 @@ class _Run:
         state = self._state
         reader, definition = state.definition.reader, state.definition
         if reader is Reader.SPARK:
-            return StreamBatches(state, _CONFIGURED)
+            return StreamBatches(state, CONFIGURED)
         try:
             if self._gave_up is not None:
                 raise NotThisWay(self._gave_up)
