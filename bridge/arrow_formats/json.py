@@ -2,28 +2,250 @@
 
 Most of what Flink converts (a number for a STRING, a text for a number, 1.0 for a BIGINT) Arrow's reader refuses, and
 so does it most bad documents. `json_documents` looks for the rest in the bytes, and `json_values` in the values.
+
+The bytes of JSON documents: what Arrow's reader accepts and Flink and Spark do not, and how it is given them.
+
+Arrow reads JSON with RapidJSON, Flink and Spark with Jackson. Differences: RapidJSON ends at a NUL, reads NaN and Inf,
+and has no limits for depths, numbers and names (Jackson: StreamReadConstraints).
+
+Values that Arrow's reader has read from JSON documents, in the types of the row.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from bridge.arrow_formats import json_documents, json_values
-from bridge.arrow_formats.arrow_types import arrow_schema
+from bridge.arrow_formats.arrow_types import arrow_schema, arrow_type
 from bridge.arrow_formats.base import ArrowDecoder
+from bridge.arrow_formats.temporal_texts import dates, is_temporal, moments
+from bridge.arrow_formats.texts import as_lines
 from bridge.definition import FormatSpec
 from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.format_rules.json_rows import CONNECT_ENVELOPE, types
-from bridge.schema import DataType, MapType, RowType, ScalarType
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["JsonArrowDecoder", "decoder", "refuse_unread"]
+__all__ = [
+    "Conversion",
+    "JsonArrowDecoder",
+    "Lines",
+    "checked_lines",
+    "decoder",
+    "read_schema",
+    "refuse_unread",
+]
+
+
+# A block and its columns fit into the processor's cache.
+_BLOCK_BYTES = 1 << 18
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING_OR_NAME = re.compile(_STRING.pattern + rb"(\s*:)?", re.DOTALL)
+_NOT_FINITE = r"[:,\[\s]-?(?:NaN|Inf)"
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_DIGITS_AS_ZERO = bytes(ord("0") if chr(b).isdigit() and b < 128 else b for b in range(256))
+
+_LONGEST_NUMBER = 1000
+_DEEPEST = 1000
+_LONGEST_NAME = 50_000
+# A number of more than 1000 characters has three runs of digits at most.
+_LONG_DIGITS = b"0" * (_LONGEST_NUMBER // 3 - 2)
+
+# Decimals, bare or in a string, which may have escapes. Spark's path reads at most 1000 characters, and exponents of at
+# most three digits. Arrow reads more zeros, and it crashes at a number of many more decimal places than its type has
+# (its table of powers of ten ends at 38): so their digits after the point and a negative exponent may be 38 together.
+_DECIMAL_HINTS = (b"e-", b"E-", b"e00", b"E00", b"e+00", b"E+00", rb"\u00", b"0" * 100)
+_SMALL = r"[eE]-0*(?:[2-9][0-9]|[0-9]{3})"
+_LONG = r"[.][0-9]{19,}[eE]-|0{100}"
+_MAYBE_ODD_DECIMAL = rf"{_SMALL}|{_LONG}|[eE][+-]?00[0-9]{{2}}|\\u00(?:[36][0-9]|45|2[bBdDeE])"
+_ODD_DECIMAL = re.compile(rf"[0-9.](?:{_SMALL}|[eE][+-]?[0-9]{{4}})|{_LONG}".encode())
+_NUMBER_IN_STRING = re.compile(rb'"(?:[-+.0-9eE]|\\u00[0-9a-fA-F]{2})+"')
+_ASCII_ESCAPE = re.compile(rb"\\u00([0-9a-fA-F]{2})")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Documents joined by line feeds."""
+
+    data: bytes
+    block_size: int
+    """For Arrow's reader, which cuts blocks at line ends: no document is longer, and none is cut."""
+
+
+def checked_lines(payloads: pa.BinaryArray, *, decimals: bool) -> Lines:
+    """Join payloads (at least one) of which each begins with { and ends with }.
+
+    Joined by line feeds, such documents are read as one object or more each, or not at all: a line feed is illegal in
+    a string, and between } and { it is legal only outside of all objects. So they are one object each where Arrow
+    finds as many rows as documents. Raises NotThisWay for documents that Arrow's reader may accept although
+    Spark's path does not; `decimals` tells whether decimals are read from them.
+    """
+    texts, data = as_lines(payloads)
+    if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
+        raise NotThisWay("a document is not one object")
+    if b"\0" in data:
+        raise NotThisWay("a document has a NUL")
+    if _contains(data, b"NaN", b"Inf") and _has_not_finite(texts):
+        raise NotThisWay("a document has a number that is not finite")
+    if decimals and _contains(data, *_DECIMAL_HINTS) and _has_odd_decimal(texts):
+        raise NotThisWay("a document may have a decimal with an unusual exponent or many zeros")
+    lengths = pc.binary_length(payloads)
+    longest: int = pc.max(lengths).as_py()
+    if longest > _LONGEST_NUMBER:
+        _check_limits(texts, lengths, data)
+    is_line_each = data.count(b"\n") == len(texts) - 1 and b"\r" not in data
+    return Lines(data, max(_BLOCK_BYTES, longest + 2) if is_line_each else len(data) + 1)
+
+
+def _contains(data: bytes, *parts: bytes) -> bool:
+    # Single bytes are found much faster than longer parts, and one of them is often absent.
+    return any(all(bytes([c]) in data for c in set(part)) and part in data for part in parts)
+
+
+def _has_not_finite(texts: pa.StringArray) -> bool:
+    suspects = texts.filter(pc.match_substring_regex(texts, _NOT_FINITE))
+    outside = (_STRING.sub(b"", text.as_buffer().to_pybytes()) for text in suspects)
+    return any(b"N" in rest or b"I" in rest for rest in outside)
+
+
+def _has_odd_decimal(texts: pa.StringArray) -> bool:
+    for text in texts.filter(pc.match_substring_regex(texts, _MAYBE_ODD_DECIMAL)):
+        document = text.as_buffer().to_pybytes()
+        numbers = [s for s in _STRING.findall(document) if _NUMBER_IN_STRING.fullmatch(s)]
+        unescaped = [_ASCII_ESCAPE.sub(lambda m: bytes.fromhex(m[1].decode()), s) for s in numbers]
+        if any(map(_ODD_DECIMAL.search, [_STRING.sub(b"", document), *unescaped])):
+            return True
+    return False
+
+
+def _check_limits(texts: pa.StringArray, lengths: pa.Int32Array, data: bytes) -> None:
+    if _LONG_DIGITS in data.translate(_DIGITS_AS_ZERO):
+        raise NotThisWay("a document may have a number of more than 1,000 characters")
+    deep = texts.filter(pc.greater(lengths, 2 * _DEEPEST))
+    if not len(deep):
+        return
+    brackets = pc.add(pc.count_substring(deep, "["), pc.count_substring(deep, "{"))
+    for text in deep.filter(pc.greater_equal(brackets, _DEEPEST)):
+        if _depth(text.as_buffer().to_pybytes()) >= _DEEPEST:
+            raise NotThisWay("a document is nested 1,000 deep or more")
+    for text in deep.filter(pc.greater(pc.binary_length(deep), _LONGEST_NAME)):
+        strings = _STRING_OR_NAME.finditer(text.as_buffer().to_pybytes())
+        if any(s.end() - s.start() > _LONGEST_NAME for s in strings if s[1]):
+            raise NotThisWay("a document has a name of more than 50,000 characters")
+
+
+def _depth(document: bytes) -> int:
+    brackets = _STRING.sub(b"", document).translate(None, _NO_BRACKETS)
+    return max(accumulate(1 if b in b"[{" else -1 for b in brackets))
+
+
+_DECIMAL_128, _DECIMAL_256 = 38, 76
+# Spark's fast path reads fractions as DOUBLE: so many digits are exact; larger numbers are written with an exponent.
+_DOUBLE_DIGITS = 15
+_WITHOUT_EXPONENT = 1e7
+_ROUNDED_ALIKE = 2.0**-50
+
+_NEGATIVE_ZERO = -(1 << 63)  # the bits of -0.0
+
+
+def read_schema(row: RowType) -> pa.Schema:
+    """Return the types as which Arrow's reader reads the fields, so that no value of a document is lost."""
+    return pa.schema([(f.name, _read_type(f.type)) for f in row.fields])
+
+
+def _read_type(type: DataType) -> pa.DataType:
+    if isinstance(type, RowType):
+        return pa.struct([(f.name, _read_type(f.type)) for f in type.fields])
+    if isinstance(type, ArrayType):
+        return pa.list_(pa.field("element", _read_type(type.element)))
+    assert isinstance(type, ScalarType)
+    if type.name == "DECIMAL":
+        # The reader limits the digits as written to the precision and then adds zeros up to the scale. Unless there is
+        # room for both, the number overflows unnoticed.
+        precision, scale = type.parameters
+        if precision + scale <= _DECIMAL_128:
+            return pa.decimal128(_DECIMAL_128 - scale, scale)
+        return pa.decimal256(_DECIMAL_256 - scale, scale)
+    return pa.string() if is_temporal(type) else arrow_type(type)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Converts the columns of `read_schema`. Raises NotThisWay for values that Spark's path may read otherwise."""
+
+    iso_8601: bool
+    numbers: Numbers
+    no_nulls: bool
+    """Whether a null field needs a full decode."""
+
+    def columns(self, table: pa.Table, row: RowType) -> list[pa.Array]:
+        """Return the columns of the row in its order, of one chunk each."""
+        return [self._field(table[n].combine_chunks(), f.type, f.name) for n, f in enumerate(row.fields)]
+
+    def _field(self, values: pa.Array, type: DataType, path: str) -> pa.Array:
+        if self.no_nulls and values.null_count:
+            raise NotThisWay(f"field {path!r} is null or missing")
+        return self._value(values, type, path)
+
+    def _value(self, values: pa.Array, type: DataType, path: str) -> pa.Array:
+        mask = values.is_null() if values.null_count else None
+        if isinstance(type, RowType):
+            fields = [
+                self._field(values.field(n), f.type, f"{path}.{f.name}") for n, f in enumerate(type.fields)
+            ]
+            return pa.StructArray.from_arrays(fields, fields=list(arrow_type(type)), mask=mask)
+        if isinstance(type, ArrayType):
+            items = self._value(values.values, type.element, f"{path}[]")
+            return pa.ListArray.from_arrays(values.offsets, items, type=arrow_type(type), mask=mask)
+        assert isinstance(type, ScalarType)
+        try:
+            return self._scalar(values, type)
+        except pa.ArrowInvalid:  # its text has payload
+            raise NotThisWay(f"field {path!r} has an unusual {type.name}") from None
+
+    def _scalar(self, values: pa.Array, type: ScalarType) -> pa.Array:
+        """Return the values; raises ArrowInvalid for what NotThisWay is raised for."""
+        if type.name == "DECIMAL":
+            return _decimals(values, type)
+        if type.name == "DATE":
+            return dates(values)
+        if is_temporal(type):
+            return moments(values, type, iso_8601=self.iso_8601)
+        if type.name in ("FLOAT", "DOUBLE"):
+            self._check_floats(values)
+        return values
+
+    def _check_floats(self, values: pa.Array) -> None:
+        if pc.all(pc.is_finite(values)).as_py() is False:
+            raise pa.ArrowInvalid("not finite")
+        bits = values.cast(pa.float64()).view(pa.int64())
+        if self.numbers is Numbers.TREES and pc.any(pc.equal(bits, _NEGATIVE_ZERO)).as_py():
+            raise pa.ArrowInvalid("-0")
+
+
+def _decimals(values: pa.Array, type: ScalarType) -> pa.Array:
+    precision, scale = type.parameters
+    exact = values.cast(arrow_type(type))
+    digits = min(scale, _DOUBLE_DIGITS - max(min(precision - scale, _DOUBLE_DIGITS - 1), 1))
+    if digits < scale:
+        # Where a DOUBLE is not told from a short number, Spark's fast path takes the short one.
+        short = pc.round(exact, digits)
+        near, value = short.cast(pa.float64()), exact.cast(pa.float64())
+        size = pc.abs(value)
+        alike = pc.less_equal(pc.abs(pc.subtract(value, near)), pc.multiply(size, _ROUNDED_ALIKE))
+        suspect = pc.and_(pc.and_(alike, pc.less(size, _WITHOUT_EXPONENT)), pc.not_equal(short, exact))
+        if pc.any(suspect).as_py():
+            raise pa.ArrowInvalid("more digits than a DOUBLE")
+    return exact
+
 
 # Without a field Arrow's reader would infer some.
 _NO_FIELDS = pa.schema([("", pa.null())])
@@ -69,13 +291,13 @@ class JsonArrowDecoder:
         if not len(payloads):
             return arrow_schema(self.row).empty_table()
         decimals = any(isinstance(t, ScalarType) and t.name == "DECIMAL" for t in types(self.row))
-        lines = json_documents.checked_lines(payloads, decimals=decimals)
-        values = _read(lines, json_values.read_schema(self.row) if self.row.fields else _NO_FIELDS)
+        lines = checked_lines(payloads, decimals=decimals)
+        values = _read(lines, read_schema(self.row) if self.row.fields else _NO_FIELDS)
         if values.num_rows != len(payloads):
             raise NotThisWay("a document is not one object")
         if not self.row.fields:
             return values.select([])
-        conversion = json_values.Conversion(self.iso_8601, self.numbers, self.no_nulls)
+        conversion = Conversion(self.iso_8601, self.numbers, self.no_nulls)
         columns = conversion.columns(values, self.row)
         if all(column.null_count for column in columns) and b'"schema"' in lines.data:
             _check_not_foreign(payloads, columns)
@@ -88,7 +310,7 @@ def _check_not_foreign(payloads: pa.BinaryArray, columns: Sequence[pa.Array]) ->
         raise NotThisWay("a document has none of the row's fields, and is an envelope of Kafka Connect")
 
 
-def _read(lines: json_documents.Lines, schema: pa.Schema) -> pa.Table:
+def _read(lines: Lines, schema: pa.Schema) -> pa.Table:
     try:
         return json.read_json(
             pa.BufferReader(lines.data),

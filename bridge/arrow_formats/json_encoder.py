@@ -2,22 +2,28 @@
 
 A document is joined from the texts of its values and what is between them. Texts of FLOAT and DOUBLE are Java's own, so
 Spark makes them; rows with types that have parts are left to Spark as a whole.
+
+Decimals as Java writes them: BigDecimal.stripTrailingZeros().toString(), or toPlainString() with all digits.
+
+Dates and timestamps as the texts that Spark makes of them, in any year that Spark has.
+
+Texts as JSON strings, byte for byte as Java's writer (Jackson) has them.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.base import ArrowEncoder, RowColumns
-from bridge.arrow_formats.java_decimals import decimal_texts
-from bridge.arrow_formats.java_times import date_texts, moment_texts
-from bridge.arrow_formats.json_strings import escaped, quoted
 from bridge.definition import FormatSpec
 from bridge.errors import UnwritableRowError
 from bridge.format_rules.invalid_texts import invalid_text
@@ -25,7 +31,187 @@ from bridge.format_rules.json_options import JsonOptions
 from bridge.schema import DataType, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["JsonArrowEncoder", "encoder"]
+__all__ = ["JsonArrowEncoder", "date_texts", "decimal_texts", "encoder", "escaped", "moment_texts", "quoted"]
+
+
+_ALL_DIGITS = Context(prec=76)
+
+
+def decimal_texts(values: pa.Array, *, plain: bool) -> pa.Array:
+    """Return the texts of DECIMALs: `plain` with all digits of their scale, else without zeros at their end and with an
+    exponent where Java writes one; null stays null.
+
+    An exponent is written for multiples of ten and for numbers below 0.000001.
+    """
+    texts = values.cast(pa.string())
+    if values.type.scale and not plain:
+        texts = pc.ascii_rtrim(pc.ascii_rtrim(texts, "0"), ".")
+    # Arrow's own exponents are those of very small numbers, and of a zero with many decimal places.
+    odd = pc.match_substring(texts, "E") if values.type.scale > _PLAIN_PLACES else None
+    if not plain:
+        tens = pc.and_(pc.ends_with(texts, "0"), pc.not_equal(texts, "0"))
+        odd = tens if odd is None else pc.or_(odd, tens)
+    if odd is None or not pc.any(odd).as_py():
+        return texts
+    distinct = values.filter(odd).dictionary_encode()
+    made = pa.array([_text(value, plain) for value in distinct.dictionary.to_pylist()], pa.string())
+    return pc.replace_with_mask(texts, odd, made.take(distinct.indices))
+
+
+_PLAIN_PLACES = 6
+"""Decimal places up to which Arrow writes all numbers without an exponent."""
+
+
+def _text(value: Decimal, plain: bool) -> str:
+    """Return one text: Python's rules for exponents are Java's."""
+    return format(value, "f") if plain else str(value.normalize(_ALL_DIGITS))
+
+
+_MICROS = 6
+_SECOND = 10**_MICROS
+_DAY = 86_400
+_FIRST_DAY, _END_DAY = -719_162, 2_932_897
+"""Days since 1970 of 0001-01-01 and of 10000-01-01: between them a year has four digits."""
+_UNITS = {0: "s", 3: "ms", 6: "us"}
+
+
+def date_texts(values: pa.Array) -> pa.Array:
+    """Return the texts of DATEs, such as 2020-02-29; null stays null."""
+    days = values.view(pa.int32())
+    odd = _others(days, _FIRST_DAY, _END_DAY)
+    if odd is None:
+        return values.cast(pa.string())
+    made = [_date(day) for day in days.filter(odd).to_pylist()]
+    usual = pc.if_else(odd, pa.scalar(0, pa.int32()), days).view(pa.date32())
+    return pc.replace_with_mask(usual.cast(pa.string()), odd, pa.array(made, pa.string()))
+
+
+def moment_texts(values: pa.Array, precision: int) -> pa.Array:
+    """Return the texts of timestamps, such as 2020-02-29 12:00:00.12, in UTC and without a zone; null stays null.
+
+    Digits of a second beyond `precision` are cut, and zeros at its end are not written.
+    """
+    micros = values.view(pa.int64())
+    floored, digits = _floored(micros, precision)
+    odd = _others(floored, _FIRST_DAY * _DAY * _SECOND, _END_DAY * _DAY * _SECOND)
+    if odd is None:
+        return _usual(floored, digits)
+    made = [_moment(moment) for moment in floored.filter(odd).to_pylist()]
+    usual = _usual(pc.if_else(odd, pa.scalar(0, pa.int64()), floored), digits)
+    return pc.replace_with_mask(usual, odd, pa.array(made, pa.string()))
+
+
+def _floored(micros: pa.Array, precision: int) -> tuple[pa.Array, int]:
+    """Return microseconds cut to `precision`, and how many digits (0, 3 or 6) the fraction of a second needs."""
+    numbers = micros.fill_null(0).to_numpy() if micros.null_count else micros.to_numpy()
+    rest = numbers % _SECOND
+    if not rest.any():
+        return micros, 0
+    step = 10 ** (_MICROS - precision)
+    cut = rest - rest % step
+    made = pa.array(numbers - rest + cut, mask=micros.is_null().to_numpy(zero_copy_only=False))
+    if not cut.any():
+        return made, 0
+    return made, 6 if (cut % 1000).any() else 3
+
+
+def _usual(micros: pa.Array, digits: int) -> pa.Array:
+    """Return texts of moments in the years 1 to 9999."""
+    texts = micros.view(pa.timestamp("us")).cast(pa.timestamp(_UNITS[digits])).cast(pa.string())
+    return pc.ascii_rtrim(pc.ascii_rtrim(texts, "0"), ".") if digits else texts
+
+
+def _others(numbers: pa.Array, first: int, end: int) -> pa.Array | None:
+    """Return which numbers are not from `first` up to `end`, exclusive; None where all are."""
+    found = pc.min_max(numbers)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if low is None or (low >= first and high < end):
+        return None
+    return pc.or_(pc.less(numbers, first), pc.greater_equal(numbers, end)).fill_null(False)
+
+
+def _moment(micros: int) -> str:
+    seconds, fraction = divmod(micros, _SECOND)
+    days, second = divmod(seconds, _DAY)
+    minutes, hours = second // 60, second // 3600
+    text = f"{_date(days)} {hours:02}:{minutes % 60:02}:{second % 60:02}"
+    return f"{text}.{fraction:06}".rstrip("0") if fraction else text
+
+
+def _date(days: int) -> str:
+    year, month, day = _civil(days)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """Return year, month and day of the proleptic Gregorian calendar, whose year 0 is before year 1."""
+    era, day_of_era = divmod(days + 719_468, 146_097)  # eras of 400 years begin with a March
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    day, month = day_of_year - (153 * shifted + 2) // 5 + 1, shifted + 3 if shifted < 10 else shifted - 9
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+_SHORT = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r", '"': '"', "\\": "\\"}
+_FIRST_PLAIN = 0x20
+# The backslash first: the others' escapes contain one.
+_ESCAPES = {
+    char: f"\\{_SHORT[char]}" if char in _SHORT else f"\\u{ord(char):04X}"
+    for char in ("\\", '"', *map(chr, range(_FIRST_PLAIN)))
+}
+_ASCII = 0x80
+_BEYOND_16_BITS = 0xF0
+"""The least first byte of a character that UTF-16 has in two halves."""
+_BEYOND = re.compile("[^\0-\uffff]")
+
+
+def quoted(text: str) -> str:
+    """Return one text, such as a field's name, as a JSON string with its quotes."""
+    return '"' + _BEYOND.sub(_halves, "".join(_ESCAPES.get(char, char) for char in text)) + '"'
+
+
+def escaped(texts: pa.Array) -> pa.Array:
+    """Return texts as JSON strings without their quotes; null stays null. Raises ArrowInvalid for bad UTF-8."""
+    data = _bytes(texts)
+    if not len(data):
+        return texts
+    if data.max() >= _ASCII:
+        _check(texts)
+    # Three comparisons of all bytes at once cost less than looking each of them up.
+    if data.min() < _FIRST_PLAIN or (data == ord('"')).any() or (data == ord("\\")).any():
+        found = np.bincount(data, minlength=256)
+        for char, escape in _ESCAPES.items():
+            if found[ord(char)]:
+                texts = pc.replace_substring(texts, char, escape)
+    return texts if data.max() < _BEYOND_16_BITS else _halves_escaped(texts)
+
+
+def _halves_escaped(texts: pa.Array) -> pa.Array:
+    """Return texts with characters beyond 16 bits as escapes, as Jackson writes them into bytes."""
+    return pa.array([text and _BEYOND.sub(_halves, text) for text in texts.to_pylist()], texts.type)
+
+
+def _halves(beyond: re.Match[str]) -> str:
+    both = beyond[0].encode("utf-16-be").hex().upper()
+    return f"\\u{both[:4]}\\u{both[4:]}"
+
+
+def _bytes(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Return the bytes of all values, one after the other."""
+    _, offsets, data = texts.buffers()
+    wide = pa.types.is_large_string(texts.type)
+    ends = np.frombuffer(offsets, np.int64 if wide else np.int32, len(texts) + 1 + texts.offset)
+    first, last = int(ends[texts.offset]), int(ends[-1])
+    return np.frombuffer(data, np.uint8, last)[first:] if last > first else np.empty(0, np.uint8)
+
+
+def _check(texts: pa.Array) -> None:
+    """Raise ArrowInvalid for bad UTF-8, which Arrow's casts find and its strings of other origin may have."""
+    large = pa.types.is_large_string(texts.type)
+    texts.cast(pa.large_binary() if large else pa.binary()).cast(texts.type)
+
 
 _JAVA_NUMBERS = ("FLOAT", "DOUBLE")
 _NO_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])

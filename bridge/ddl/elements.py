@@ -1,28 +1,165 @@
-"""Parses the table elements of CREATE TABLE: columns, the primary key and the watermark."""
+"""Parses the table elements of CREATE TABLE: columns, the primary key and the watermark.
+
+Checks of the primary key and the watermark, which require all columns of the table.
+
+Translates the expression of a computed column from Flink SQL to Spark SQL.
+
+    tokens -> text (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
+
+A function that is neither Flink's nor Spark's is a user's, and left to Spark.
+
+Parses `WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bridge.ddl.checks import check_key, check_watermark
-from bridge.ddl.cursor import Cursor
-from bridge.ddl.expressions import spark_text, translate
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
+
+from bridge.ddl.cursor import Cursor, nearest
+from bridge.ddl.dialect import parse_tree, respell
+from bridge.ddl.intervals import parse_interval
+from bridge.ddl.legal import check, resolve
+from bridge.ddl.part import Part
+from bridge.ddl.refused_parts import refuse_parts
+from bridge.ddl.stray_tokens import refuse_stray_tokens
 from bridge.ddl.tokens import Token
+from bridge.ddl.tree import Tree, translated
 from bridge.ddl.types import parse_type
-from bridge.ddl.watermark import parse_watermark
-from bridge.expressions.failures import failure, without_failures
+from bridge.expressions.failures import failure, note_text, without_failures
 from bridge.expressions.functions import own_functions
+from bridge.expressions.refusal import Refusal
 from bridge.schema import (
     Column,
     ComputedColumn,
     DataType,
     MetadataColumn,
     PhysicalColumn,
+    ScalarType,
     TableSchema,
     Watermark,
 )
 
-__all__ = ["parse_elements"]
+__all__ = ["check_key", "check_watermark", "parse_elements", "parse_watermark", "spark_text", "translate"]
+
+
+def check_key(c: Cursor, key: Iterable[Token], columns: Mapping[str, object]) -> None:
+    """Raises DdlError unless the primary key consists of different physical columns."""
+    seen = set()
+    for token in key:
+        column = columns.get(token.text)
+        if column is None:
+            c.fail(f"the primary key names {_unknown(token, columns)}", token)
+        if not isinstance(column, PhysicalColumn):
+            kind = "a metadata column" if isinstance(column, MetadataColumn) else "a computed column"
+            c.fail(f"a primary key consists of physical columns; `{token.text}` is {kind}", token)
+        if token.text in seen:
+            c.fail(f"the primary key names `{token.text}` twice", token)
+        seen.add(token.text)
+
+
+def check_watermark(
+    c: Cursor, token: Token, columns: Mapping[str, object], types: Mapping[str, DataType]
+) -> None:
+    """Raises DdlError if the watermark's column does not exist or is not a timestamp.
+
+    All precisions are accepted, since Flink's manuals declare plain TIMESTAMP. Spark derives the types of computed
+    columns, so they are not checked.
+    """
+    if token.text not in columns:
+        c.fail(f"the watermark names {_unknown(token, columns)}", token)
+    type = types.get(token.text)
+    is_time = isinstance(type, ScalarType) and type.name in ("TIMESTAMP", "TIMESTAMP_LTZ")
+    if type is not None and not is_time:
+        c.fail(
+            f"a watermark requires a column TIMESTAMP or TIMESTAMP_LTZ; `{token.text}` is {type.flink()}",
+            token,
+        )
+
+
+def _unknown(token: Token, columns: Iterable[str]) -> str:
+    return f"`{token.text}`, which is not a column; {nearest(token.text, columns)}"
+
+
+def translate(c: Cursor, begin: int, end: int, column: str, types: Mapping[str, DataType]) -> exp.Expr:
+    """Translates tokens `begin` to `end` to one Spark expression; `failures.failure` says for which rows it fails.
+
+    `types` are the columns that the expression may use: the physical and metadata columns, as in Flink. Raises
+    DdlError if the expression cannot be parsed, uses another column, is not deterministic, or would have another
+    meaning in Spark.
+    """
+    stop = c.tokens[end - 1].end
+    part = Part(c.source, (*c.tokens[begin:end], Token("end", "", stop, stop)), column)
+    refuse_parts(part)
+    refuse_stray_tokens(part)
+    respelled = respell(c, begin, end, part.prefix)
+    what = f"{part.prefix}this expression"
+    root = parse_tree(c, respelled, exp.Condition, what)
+    tree = Tree(root, part, respelled)
+    for node in list(root.walk()):
+        check(tree, node, aggregates=False, own_functions=True)
+        if isinstance(node, exp.Column):
+            try:
+                node.meta["type"] = resolve(node, types)
+            except Refusal as refusal:
+                raise tree.error(str(refusal), refusal.node or node) from None
+    note_text(root, qualified=False)
+    root = translated(root, tree.adapted)
+    try:
+        spark_text(root)
+    except SqlglotError as error:
+        raise c.source.error(f"{what} has no counterpart in Spark", respelled.origin(0)) from error
+    return root
+
+
+def spark_text(root: exp.Expr) -> str:
+    """Returns Spark SQL in which all column names are quoted. Raises SqlglotError for what it does not have."""
+    return str(
+        root.sql(
+            "spark",
+            identify=True,
+            normalize_functions=False,
+            comments=False,
+            unsupported_level=ErrorLevel.RAISE,
+        )
+    )
+
+
+_WAY_OUT = "write `column` or `column - INTERVAL 'n' UNIT`, from which the bridge computes the event-time lag"
+
+
+def parse_watermark(c: Cursor) -> tuple[Token, Watermark]:
+    """Parses the watermark after the keywords WATERMARK FOR; returns the token of its column and the watermark.
+
+    Raises DdlError for a nested column and for all strategies except a bounded delay of the column.
+    """
+    column = c.name("the watermark's column")
+    if c.at("."):
+        c.fail(
+            f"the watermark's column must be a column of the table; for a field of `{column.text}` "
+            "declare a computed column and use that",
+            column,
+        )
+    c.expect("AS", " and the watermark's expression")
+    start = c.token
+    is_name = start.kind in ("name", "word") and c.peek(1).keyword != "("
+    if not is_name or start.text != column.text:
+        c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
+    c.next()
+    delay = _delay(c) if c.take("-") else 0.0
+    if c.token.keyword not in (",", ")") and c.token.kind != "end":
+        c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
+    text = c.source.text[start.start : c.tokens[c.index - 1].end]
+    return column, Watermark(column.text, text, delay)
+
+
+def _delay(c: Cursor) -> float:
+    if not c.take("INTERVAL"):
+        c.fail(f"this watermark strategy is not supported; {_WAY_OUT}")
+    return float(parse_interval(c, "the delay")[0])
 
 
 def parse_elements(c: Cursor) -> TableSchema:

@@ -1,17 +1,29 @@
 """Refuses parts of queries and expressions that Flink supports and this version does not, before they are parsed.
 
 sqlglot does not parse all of them, and some it would parse as something else.
+
+Names of functions whose result is another one when the same row is computed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bridge.ddl.functions import CLOCKS, NON_DETERMINISTIC
 from bridge.ddl.part import Part
 from bridge.ddl.tokens import Token
 
-__all__ = ["refuse_parts"]
+__all__ = ["CLOCKS", "NON_DETERMINISTIC", "refuse_parts"]
+
+
+# Not deterministic. CLOCKS are called without parentheses.
+CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
+NON_DETERMINISTIC = CLOCKS | {
+    *("PROCTIME", "NOW", "CURRENT_ROW_TIMESTAMP", "CURRENT_WATERMARK", "SOURCE_WATERMARK", "CURDATE"),
+    *("RAND", "RAND_INTEGER", "RANDN", "RANDOM", "RANDSTR", "UNIFORM", "UUID", "SHUFFLE"),
+    *("CURRENT_DATABASE", "CURRENT_CATALOG", "CURRENT_SCHEMA", "CURRENT_USER", "SESSION_USER", "USER"),
+    *("CURRENT_TIMEZONE", "MONOTONICALLY_INCREASING_ID", "SPARK_PARTITION_ID", "INPUT_FILE_NAME"),
+}
+
 
 _WINDOWS = (
     "group by window_start and window_end of a window table function: FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), "

@@ -2,16 +2,19 @@
 
 A function without an entry is Spark's of the same name. `make flink-vectors` asks Flink for the values;
 `tests/expressions` compares them.
+
+Flink's functions of JSON texts, in Spark.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from bridge.expressions import collections, json, numbers, texts, times
-from bridge.expressions.call import Call, Entries
+from bridge.expressions import collections, numbers, texts, times
+from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.collections import map_of
 from bridge.expressions.comparisons import ROW
 from bridge.expressions.numbers import modulo_type, rounded_type, whole_type
@@ -23,7 +26,37 @@ from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import NULL, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
-__all__ = ["called", "check_call", "own_functions"]
+__all__ = ["ENTRIES", "called", "check_call", "own_functions"]
+
+
+_PATH = re.compile(r"\$(\.[A-Za-z_]\w*|\[\d+\]|\['[^'\\\]]+'\])*")
+_IS_NESTED = "SCHEMA_OF_VARIANT(TRY_VARIANT_GET(TRY_PARSE_JSON(@0), @1)) RLIKE '^(OBJECT|ARRAY)'"
+
+
+def _call(text: str) -> Build:
+    def build(call: Call) -> exp.Expr:
+        return spark(text, call.arguments[0], exp.Literal.string(_path(call)))
+
+    return build
+
+
+def _path(call: Call) -> str:
+    text = call.constant(1)
+    path = re.sub(r"^\s*(lax|strict)\s+", "", text or "")
+    if not _PATH.fullmatch(path):
+        raise Refusal(
+            f"the path of {call.name} must be a constant of names and positions, such as '$.a.b[0]'; wildcards and "
+            "filters are not supported"
+        )
+    return path
+
+
+ENTRIES: Entries = {
+    "JSON_EXISTS": _call("IF(@0 IS NULL, NULL, GET_JSON_OBJECT(@0, @1) IS NOT NULL)"),
+    "JSON_QUERY": _call(f"IF({_IS_NESTED}, GET_JSON_OBJECT(@0, @1), NULL)"),
+    "JSON_VALUE": _call(f"IF({_IS_NESTED}, NULL, GET_JSON_OBJECT(@0, @1))"),
+}
+
 
 _OWN = "own"
 
@@ -32,7 +65,7 @@ _ENTRIES: Entries = {
     **numbers.ENTRIES,
     **times.ENTRIES,
     **collections.ENTRIES,
-    **json.ENTRIES,
+    **ENTRIES,
 }
 
 

@@ -1,20 +1,25 @@
-"""Requests to a broker by librdkafka's admin client, with retries and errors that name the way out."""
+"""Requests to a broker by librdkafka's admin client, with retries and errors that name the way out.
+
+Detects an expired broker certificate, for which librdkafka only reports that verification failed.
+"""
 
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillWaiting
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 import confluent_kafka
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType, TopicDescription  # type: ignore[attr-defined]
+from cryptography import x509
 
 from bridge.errors import KafkaError, TopicMissingError
-from bridge.kafka.certificate_expiry import expired_certificate
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets
 
@@ -24,9 +29,35 @@ __all__ = [
     "LastError",
     "committed_offsets",
     "error_text",
+    "expired_certificate",
     "group_refusal",
     "root_error",
 ]
+
+
+_SECONDS = 5.0
+
+
+def expired_certificate(servers: str, error_text: str) -> str:
+    """Return when the certificate of a broker expired, as a note to librdkafka's `error_text`; else an empty text.
+
+    It looks at the first of `servers` that shows a certificate, and only if verification failed. It opens a TLS
+    connection without a client certificate and sends nothing else.
+    """
+    if "certificate verify failed" not in error_text:
+        return ""
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            pem = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=_SECONDS)
+            expiry = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+        except (OSError, ValueError):
+            continue
+        if expiry < datetime.now(timezone.utc):
+            return f" (the certificate of {server.strip()} has expired: it was valid until {expiry:%Y-%m-%d %H:%M} UTC)"
+        return ""
+    return ""
+
 
 _T = TypeVar("_T")
 _Request = Callable[..., Mapping[Any, Future[_T]]]

@@ -1,13 +1,25 @@
 """Sends records to a topic without transactions (see `exactly_once` for those): one producer per task.
 
 All records of a key are in one task.
+
+Producers that outlive their task, in a Python worker that Spark reuses, or in the driver (ADR 015, ADR 046).
+
+An idempotent producer without transactions waits half a second for its id before it sends its first record, by a timer
+that no setting changes. A batch every second should pay that once, not each time.
+
+Detects that this process was suspended: stopped by a signal, swapped out, or on a machine that slept.
+
+Records that it has not sent yet may then be older than those of another run, so it must discard them.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from types import TracebackType
 from typing import Any, Protocol, cast
 
 import confluent_kafka
@@ -23,31 +35,169 @@ from bridge import failpoints
 from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
-from bridge.errors import KafkaError
+from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.client import error_text, root_error
 from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.flush_buffer import FlushBuffer
-from bridge.kafka.producer_pool import pooled_producer
+from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import SendCounts
-from bridge.kafka.stall_detector import StallDetector
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.worker_check import expected
-from bridge.partitioners import BUILT_IN, opened
+from bridge.partitioners import BUILT_IN, Partitioner, opened
 
 __all__ = [
     "COUNTS_SCHEMA",
     "ProduceResult",
+    "ProducerPool",
+    "StallDetector",
     "UnencodedRecords",
     "collect_counts",
     "counts_batch",
     "needs_no_key",
+    "pooled_producer",
     "produce",
     "produce_in_driver",
     "refuse_speculation",
 ]
+
+
+IDLE_SECONDS = 60.0
+"""As long as Spark keeps an idle Python worker."""
+MAX_IDLE = 8
+"""A worker runs one task at a time, so several idle producers belong to several pipelines; so do those of a driver."""
+
+
+@dataclass(frozen=True)
+class _IdleProducer:
+    packing: ArrowRecords
+    settings: dict[str, Any]
+    checked: bool
+    producer: RecordProducer
+    since: float
+
+
+class ProducerPool:
+    """Keeps producers for reuse, at most MAX_IDLE of them and each for `idle_seconds`. Threads may share it."""
+
+    def __init__(
+        self, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._idle_seconds, self._clock = idle_seconds, clock
+        self._idle: list[_IdleProducer] = []
+        self._lock = threading.Lock()
+
+    @property
+    def idle_topics(self) -> list[tuple[str, ...]]:
+        """The topics of the idle producers, oldest first."""
+        return [idle.packing.topics for idle in self._idle]
+
+    @contextmanager
+    def producer(
+        self,
+        packing: ArrowRecords,
+        settings: Mapping[str, Any],
+        *,
+        checked: bool = True,
+        partitioner: Partitioner | None = None,
+        partition_counts: Mapping[str, int] | None = None,
+    ) -> Iterator[RecordProducer]:
+        """Provide a RecordProducer for the `with` block, with its guarantees and errors.
+
+        It is new, or an idle one with the same topics and settings, which first refreshes the partitions of its topics.
+        A producer is not reused when its block failed, when it has reported any error, after `idle_seconds`, or when
+        MAX_IDLE others became idle since.
+        """
+        own_settings = dict(settings)
+        producer = self._take_idle(packing, own_settings, checked, partitioner, partition_counts)
+        if producer is None:
+            producer = RecordProducer(
+                own_settings, checked=checked, partitioner=partitioner, partition_counts=partition_counts
+            )
+        with producer:
+            yield producer
+        idle = _IdleProducer(packing, own_settings, checked, producer, self._clock())
+        with self._lock:
+            # A new list: what is left out ends its threads when it is released, outside of the lock.
+            former, self._idle = self._idle, [*self._idle, idle][-MAX_IDLE:]
+        del former
+
+    def _take_idle(
+        self,
+        packing: ArrowRecords,
+        settings: dict[str, Any],
+        checked: bool,
+        partitioner: Partitioner | None,
+        partition_counts: Mapping[str, int] | None,
+    ) -> RecordProducer | None:
+        while (producer := self._taken(packing, settings, checked)) is not None:
+            if producer.reset(partitioner, partition_counts):
+                return producer
+        return None
+
+    def _taken(self, packing: ArrowRecords, settings: dict[str, Any], checked: bool) -> RecordProducer | None:
+        """Take the oldest idle producer of these topics and settings out of the pool, and those that are too old."""
+        oldest = self._clock() - self._idle_seconds
+        with self._lock:
+            former, self._idle = self._idle, [idle for idle in self._idle if idle.since > oldest]
+            wanted = (packing, settings, checked)
+            for place, idle in enumerate(self._idle):
+                if (idle.packing, idle.settings, idle.checked) == wanted:
+                    return self._idle.pop(place).producer
+        del former
+        return None
+
+
+pooled_producer = ProducerPool().producer
+"""The pool of this process; see ProducerPool.producer."""
+
+
+_EVERY_SECONDS = 0.5
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux's other clocks stop while the machine sleeps."""
+
+
+class StallDetector:
+    """A context manager with a thread that reads the clock twice a second.
+
+    The thread runs on while the process computes or waits, so only a suspended process misses a beat."""
+
+    def __init__(self, patience: float = 6.0) -> None:
+        """`patience` is in seconds; the default is as long as a lease on a local disk survives without a heartbeat."""
+        self._patience = patience
+        self._longest = 0.0
+        self._over = threading.Event()
+        # Shared by threads: two numbers. The producer that it guards is its caller's alone.
+        self._thread = threading.Thread(target=self._run, name="stall-detector", daemon=True)
+
+    def __enter__(self) -> StallDetector:
+        self._last = time.clock_gettime(_CLOCK)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raise ConcurrentRunError when the process was suspended for longer than `patience` since the block began."""
+        stalled = max(self._longest, time.clock_gettime(_CLOCK) - self._last)
+        if stalled > self._patience:
+            raise ConcurrentRunError(
+                f"a task that sends records stood still for {stalled:.0f} s (a stopped process, a machine that slept): "
+                "another run may have taken over, so the task has discarded the records that it had not sent"
+            )
+
+    def _run(self) -> None:
+        while not self._over.wait(_EVERY_SECONDS):
+            now = time.clock_gettime(_CLOCK)
+            self._longest = max(self._longest, now - self._last)
+            self._last = now
+
 
 COUNTS_SCHEMA = "records bigint, tombstones bigint, bytes bigint, lost bigint, transactions bigint"
 _FATAL_ERROR_SECONDS = 5.0

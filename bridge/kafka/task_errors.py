@@ -3,15 +3,25 @@
 Spark gives the driver one text for an exception of a Python worker: its own message, a stack trace and the exception's
 message. The bridge adds a line of a random mark, drawn for each job, followed by JSON, which has no line breaks. Text
 of a record, a user's class or a library cannot contain the mark, so it is never mistaken for an error of the bridge.
+
+Keeps Python workers of Spark from reading the directory of Spark's own zip files before each task.
+
+A worker calls `importlib.invalidate_caches` before each task, for files that `SparkContext.addPyFile` may have added.
+Since Python 3.10 that reads the directory of each zip file on the path again, in Python, and once more for each package
+in it: of Spark's own for some 80 ms, as long as a small task takes itself. Finders that are left out of the cache of
+the path are made anew when something is imported, from the directories that Python has read already.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
+from zipimport import zipimporter
 
 from pyspark import cloudpickle
 
@@ -19,7 +29,20 @@ from bridge import errors
 from bridge.errors import BridgeError, MissingPackageError
 from bridge.kafka.worker_check import WorkerCheck
 
-__all__ = ["TaskErrors", "error_as_json", "missing_module", "no_python"]
+__all__ = ["TaskErrors", "error_as_json", "forget_finders_of_spark", "missing_module", "no_python"]
+
+
+_OF_SPARK = re.compile(r"pyspark\.zip|py4j-[\w.]+-src\.zip|spark-core_[\w.-]+\.jar")
+"""Files that stay as they are while Spark runs. Others, such as `--py-files`, are looked at as ever."""
+
+
+def forget_finders_of_spark() -> None:
+    """Leave the finders of Spark's zip files out of the cache of the path, until the next import. For the end of a
+    task; what is imported stays."""
+    for place, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter) and _OF_SPARK.fullmatch(os.path.basename(finder.archive)):
+            del sys.path_importer_cache[place]
+
 
 Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
@@ -59,7 +82,7 @@ class TaskErrors:
                     check.once()
                 yield from run(batches)
 
-                from bridge.kafka.worker_imports import forget_finders_of_spark
+                from bridge.kafka.task_errors import forget_finders_of_spark
 
                 forget_finders_of_spark()
             except ImportError as missing:

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from bridge.lake.data_files import DataFile
+from bridge.lake.data_files import DataFile, write_vectors
 from bridge.lake.snapshot import Action, stats_of
 from bridge.lake.store import Store
-from bridge.lake.vectors import write_vectors
 from bridge.log_layout import commit_path
 from bridge.version import own_version
 

@@ -2,6 +2,8 @@
 
 To add a format, declare it here and write the modules that the declaration refers to. Option keys have no prefix here;
 `table_options` adds the prefixes 'value.json.', 'key.json.' and 'json.'.
+
+Metadata that formats read from their documents, by Flink's keys and types.
 """
 
 from __future__ import annotations
@@ -14,12 +16,58 @@ from types import MappingProxyType
 from typing import Any
 
 from bridge.errors import OptionError
-from bridge.options import format_metadata
 from bridge.options import format_options as options
 from bridge.options.model import Option, Support
-from bridge.schema import DataType, RowType
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["FORMATS", "DeclaredFormat", "declared_format", "load", "register", "unregister"]
+__all__ = [
+    "CANAL",
+    "DEBEZIUM",
+    "FORMATS",
+    "MAXWELL",
+    "NONE",
+    "OGG",
+    "DeclaredFormat",
+    "declared_format",
+    "load",
+    "register",
+    "unregister",
+]
+
+
+NONE: Mapping[str, DataType] = MappingProxyType({})
+
+_TEXT, _TIME = ScalarType("STRING"), ScalarType("TIMESTAMP_LTZ", (3,))
+_TEXTS, _PAIRS, _TYPES = ArrayType(_TEXT), MapType(_TEXT, _TEXT), MapType(_TEXT, ScalarType("INT"))
+DEBEZIUM: Mapping[str, DataType] = {
+    "schema": _TEXT,
+    "ingestion-timestamp": _TIME,
+    "source.timestamp": _TIME,
+    "source.database": _TEXT,
+    "source.schema": _TEXT,
+    "source.table": _TEXT,
+    "source.properties": _PAIRS,
+}
+CANAL: Mapping[str, DataType] = {
+    "database": _TEXT,
+    "table": _TEXT,
+    "sql-type": _TYPES,
+    "pk-names": _TEXTS,
+    "ingestion-timestamp": _TIME,
+    "event-timestamp": _TIME,
+}
+MAXWELL: Mapping[str, DataType] = {
+    "database": _TEXT,
+    "table": _TEXT,
+    "primary-key-columns": _TEXTS,
+    "ingestion-timestamp": _TIME,
+}
+OGG: Mapping[str, DataType] = {
+    "table": _TEXT,
+    "primary-keys": _TEXTS,
+    "ingestion-timestamp": _TIME,
+    "event-timestamp": _TIME,
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +112,7 @@ class DeclaredFormat:
     Flink, where such a column is NOT NULL (CREATE Statements, "Primary Key")."""
     registry: bool = False
     """Documents start with the id of a schema in the schema registry of the options."""
-    metadata: Mapping[str, DataType] = field(default_factory=lambda: format_metadata.NONE, hash=False)
+    metadata: Mapping[str, DataType] = field(default_factory=lambda: NONE, hash=False)
     """Readable as METADATA FROM 'value.<key>'."""
     support: Support = Support.HONOURED
     reason: str = ""
@@ -147,7 +195,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.before_after_json:debezium",
         insert_only=False,
         operation_field="op",
-        metadata=format_metadata.DEBEZIUM,
+        metadata=DEBEZIUM,
     ),
     DeclaredFormat(
         "debezium-avro-confluent",
@@ -172,7 +220,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.changed_fields_json:canal",
         insert_only=False,
         operation_field="type",
-        metadata=format_metadata.CANAL,
+        metadata=CANAL,
     ),
     DeclaredFormat(
         "maxwell-json",
@@ -184,7 +232,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.changed_fields_json:maxwell",
         insert_only=False,
         operation_field="type",
-        metadata=format_metadata.MAXWELL,
+        metadata=MAXWELL,
     ),
     DeclaredFormat(
         "ogg-json",
@@ -196,7 +244,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.before_after_json:ogg",
         insert_only=False,
         operation_field="op_type",
-        metadata=format_metadata.OGG,
+        metadata=OGG,
     ),
     DeclaredFormat(
         "protobuf",

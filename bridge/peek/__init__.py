@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bridge.definition import Definition
 from bridge.kafka import admin
-from bridge.peek.key_filter import matches
 from bridge.peek.records import Start, fetch
-from bridge.peek.view import DecodedRecord, viewer
+from bridge.peek.view import DecodedRecord, matches, viewer
 
 __all__ = ["DecodedRecord", "Start", "peek"]
 

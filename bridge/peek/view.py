@@ -1,4 +1,9 @@
-"""Formats records for people and for programs."""
+"""Formats records for people and for programs.
+
+The row kind of a record: of a CDC document by the operation that it names.
+
+Filters records by the text of a key.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,87 @@ from datetime import datetime, timezone
 from typing import Any
 
 from bridge.console import printable
-from bridge.definition import Definition
+from bridge.definition import Definition, Topic
+from bridge.format_rules.change_documents import CANAL, DEBEZIUM, MAXWELL, OGG
+from bridge.options import FORMATS
 from bridge.peek.base import Reader, Undecodable, as_json
 from bridge.peek.documents import reader
-from bridge.peek.kinds import kind_of
-from bridge.peek.records import Record
+from bridge.peek.records import Filter, Record
 
-__all__ = ["DecodedRecord", "Part", "viewer"]
+__all__ = ["DecodedRecord", "Part", "kind_of", "matches", "viewer"]
+
+
+_WRAPPER = "payload"
+"""The field in which Kafka Connect's converter wraps a change event."""
+_OPERATIONS = {
+    "c": "+I",
+    "r": "+I",
+    "i": "+I",
+    "insert": "+I",
+    "u": "-U +U",
+    "update": "-U +U",
+    "d": "-D",
+    "delete": "-D",
+}
+_OTHERS = {word for words in (CANAL, DEBEZIUM, MAXWELL, OGG) for word in words.others}
+
+
+def kind_of(topic: Topic, value: bytes | None, document: str | None) -> str:
+    """Return the row kind of a record by its value's bytes and its decoded `document`; "" for an unknown operation.
+    An operation of the tool that is no change of a row (a truncate) is shown as it is.
+
+    upsert-kafka: +U (an insert or an update, which only the table can distinguish), or -D for a tombstone. Insert-only
+    formats of `kafka`: +I. CDC formats: the operation of the document; an update is -U +U.
+    """
+    if topic.is_upsert:
+        return "-D" if value is None else "+U"
+    format = FORMATS[topic.value.name]
+    if format.insert_only:
+        return "+I"
+    event = json.loads(document) if document is not None else None
+    if (
+        isinstance(event, dict)
+        and isinstance(event.get(_WRAPPER), dict)
+        and format.operation_field not in event
+    ):
+        event = event[_WRAPPER]
+    if not isinstance(event, dict):
+        return ""
+    operation = event.get(format.operation_field)
+    if not isinstance(operation, str):
+        return ""
+    return operation if operation in _OTHERS else _OPERATIONS.get(operation.lower(), "")
+
+
+def matches(topic: Topic, key: str) -> Filter:
+    """Return a filter of records with this key: its bytes as text, its only column's value, or its document as JSON."""
+    decode = reader(topic.key) if topic.key is not None else None
+    value = _parsed(key)
+
+    def filter(record: Record) -> bool:
+        if record.key is None:
+            return False
+        if record.key == key.encode():
+            return True
+        if decode is None:
+            return False
+        try:
+            document = json.loads(decode(record.key))
+        except Undecodable:
+            return False
+        fields = list(document.values()) if isinstance(document, dict) else []
+        only = len(fields) == 1 and (fields[0] == value or str(fields[0]) == key)
+        return bool(document == value or only)
+
+    return filter
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
 
 _SHOWN_BYTES = 200
 _HIDDEN = "***"

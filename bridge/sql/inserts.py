@@ -1,8 +1,18 @@
-"""Plans the INSERTs, views and EXPLAINs of a script against its catalogue."""
+"""Plans the INSERTs, views and EXPLAINs of a script against its catalogue.
+
+AVG over rows that are only added: the sum and the count that a result keeps beside it.
+
+An average does not say of how many, so a result that has one keeps both in columns of its own, which no topic gets.
+They are merged like any SUM and COUNT, and the average is computed from them by the expression of the query.
+
+By which columns the result of an INSERT is computed in parts, or merged with those of new rows.
+
+What a refresh must know of the windows by which the rows of a result come.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,17 +21,21 @@ from bridge.ddl.part import unsupported
 from bridge.ddl.tokens import Source
 from bridge.enums import BadRecords
 from bridge.expressions.precision import cuts
-from bridge.sql.accumulators import Accumulator, counted_values
+from bridge.expressions.type_rules import INTEGERS
+from bridge.schema import DataType, ScalarType
+from bridge.sql.accumulators import KEPT, Accumulator, Averages, counted_values, merged_columns
+from bridge.sql.aggregates import Aggregate, aggregate_call
 from bridge.sql.analysis import Analysed, Environment
-from bridge.sql.averages import plan_averages
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
+from bridge.sql.expressions import type_of
 from bridge.sql.failing_rows import leave_out_failing
 from bridge.sql.joined_rows import joined_rows
 from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
+    EventTime,
     InsertPlan,
     PartColumn,
     QueryKind,
@@ -35,16 +49,139 @@ from bridge.sql.plan import (
 from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.relation import Changes, Relation
-from bridge.sql.result_parts import result_accumulators, result_parts
 from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
 from bridge.sql.sink import Result, fit_sink, no_key
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
+from bridge.sql.sums import MORE_DIGITS, has_long_sum
 from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
-from bridge.sql.window_plan import plan_windows
+from bridge.sql.window_span import WindowSpan
 from bridge.sql.window_tables import settle_windows
 
-__all__ = ["plan_insert", "plan_query", "plan_view"]
+__all__ = [
+    "plan_averages",
+    "plan_insert",
+    "plan_query",
+    "plan_view",
+    "plan_windows",
+    "result_accumulators",
+    "result_parts",
+]
+
+
+def plan_averages(select: exp.Query, accumulators: Mapping[str, Accumulator]) -> Averages | None:
+    """Returns what a result keeps for its averages; None if it has none, or if Spark's type of a sum is not known.
+
+    `select` is the translated aggregate with the names of the sink; it stays as it is.
+    """
+    names = [name for name, how in accumulators.items() if how is Accumulator.AVERAGE]
+    if not names or not isinstance(select, exp.Select):
+        return None
+    query = select.copy()
+    columns: dict[str, DataType] = {}
+    values = {}
+    for projection in list(query.expressions):
+        if projection.alias not in names:
+            continue
+        value = projection.copy()
+        for node in [node for node in value.walk() if aggregate_call(node) is not None]:
+            aggregate = aggregate_call(node)
+            assert aggregate is not None
+            type = _type(query, aggregate)
+            kept = f"{KEPT[aggregate.name == 'COUNT']}{projection.alias}"
+            if type is None:
+                return None
+            columns[kept] = type
+            name = exp.to_identifier(kept, quoted=True)
+            total = exp.cast(node.copy(), type.spark(), dialect="spark")
+            query.append("expressions", exp.alias_(total, name.copy(), copy=False))
+            node.replace(exp.Column(this=name))
+        values[projection.alias] = spark_text(value.unalias())
+    return Averages(tuple(columns.items()), spark_text(query), values)
+
+
+def _type(select: exp.Select, aggregate: Aggregate) -> ScalarType | None:
+    """The type that Spark gives a SUM or COUNT. A sum of another one would be divided with other digits."""
+    if aggregate.name == "COUNT":
+        return ScalarType("BIGINT")
+    argument = aggregate.arguments[0]
+    type = type_of(argument)
+    if not isinstance(type, ScalarType):
+        return None
+    if type.name in INTEGERS:
+        return ScalarType("BIGINT")
+    source = select.args.get("from_")
+    is_stored = isinstance(argument, exp.Column) and source is not None and isinstance(source.this, exp.Table)
+    if type.name != "DECIMAL" or not (is_stored or isinstance(argument, exp.Cast)):
+        return None
+    precision, scale = type.parameters  # at most LONGEST: sums of more digits are not merged
+    return ScalarType("DECIMAL", (precision + MORE_DIGITS, scale))
+
+
+def result_parts(result: Result, analysed: Analysed) -> tuple[tuple[PartColumn, ...], str]:
+    """Returns the columns of the key that have a distribution, so that little is computed again; else one column. Where
+    no column has one, the groups of a join and the query that finds them."""
+    known = [c.name for c in result.columns if c.name in result.distributions]
+    # Rows to which a cast gives one key are compared where they are computed together.
+    chosen = [name for name in known if name in result.key] or (known[:1] if result.keeps_keys else [])
+    if chosen or analysed.groups is None:
+        return tuple(PartColumn(name, tuple(sorted(result.distributions[name]))) for name in chosen), ""
+    columns = analysed.groups.columns
+    names = {i: result.uncast[i] for i in columns if i in result.uncast and result.uncast[i] in result.key}
+    if not names:
+        return (), ""
+    parts = tuple(PartColumn(name, tuple(sorted(columns[i]))) for i, name in names.items())
+    return parts, spark_text(analysed.groups.query(names))
+
+
+def result_accumulators(result: Result, analysed: Analysed) -> dict[str, Accumulator]:
+    """Those of an aggregate over rows that are only added, each of which belongs to one group.
+
+    Over a join none that need rows before, or more than one column: a batch is several queries there."""
+    operations = analysed.relation.operations
+    if (
+        not analysed.accumulators
+        or not result.key
+        or analysed.relation.is_windowed
+        or set(operations[:-1]) - {"union", "join"}
+        or has_long_sum(result.spark)
+    ):
+        return {}
+    types = [column.type for column in analysed.relation.columns]
+    found = merged_columns(analysed.accumulators, types, result.targets, result.uncast)
+    if "join" not in operations:
+        return found
+    needs_more = Accumulator.AVERAGE in found.values() or counted_values(result.spark, result.key, found)
+    return {} if needs_more else found
+
+
+def plan_windows(
+    relation: Relation, result: Result, tables: Sequence[Table], lateness_ms: int
+) -> WindowPlan | None:
+    """Returns the windows of a result; None if its rows do not come when windows close.
+
+    `tables` are its sources, all of which have a WATERMARK then.
+    """
+    window = relation.window
+    if window is None or not window.is_closed:
+        return None
+    by_name = {table.name: table for table in tables}
+    counts = {read.table: spark_text(read.counts) for read in window.inputs}
+    column, ends_after_ms = "", 0
+    for term, after_ms in ((window.end, 0), (window.start, window.size_ms)):
+        name = result.uncast.get(min(term), "") if term is not None else ""
+        if name in result.key and not column:
+            column, ends_after_ms = name, after_ms
+    spans = {name: tuple(read.span for read in window.inputs if read.table == name) for name in counts}
+    times = tuple(_event_time(by_name[name], sql, spans[name]) for name, sql in counts.items())
+    return WindowPlan(times, lateness_ms, column, ends_after_ms)
+
+
+def _event_time(table: Table, late_sql: str, spans: tuple[WindowSpan, ...]) -> EventTime:
+    watermark = table.ddl.schema.watermark
+    assert watermark is not None
+    delay_ms = round(watermark.delay_seconds * 1000)
+    return EventTime(table.name, watermark.column, delay_ms, table.idle_timeout_ms, late_sql, spans)
 
 
 def plan_view(statement: CreateView, catalogue: Catalogue, substitute: Substitute) -> View:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bridge.arrow_formats.json_documents import Lines, checked_lines
+from bridge.arrow_formats.json import Lines, checked_lines
 from bridge.ways import NotThisWay
 
 _NAN = "a document has a number that is not finite"

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.ddl.functions import NON_DETERMINISTIC
+from bridge.ddl.refused_parts import NON_DETERMINISTIC
 from bridge.errors import DefinitionError
 from bridge.expressions.names import RESERVED
 from bridge.expressions.signatures import FUNCTIONS, SIGNATURES

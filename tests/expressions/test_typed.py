@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from benchmarks.flink_vectors.corpus import expressions
-from bridge.ddl.expressions import spark_text
+from bridge.ddl.elements import spark_text
 from bridge.errors import DdlError
 from bridge.expressions.signatures import FUNCTIONS
 from bridge.expressions.typed import type_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from bridge.ddl.expressions import spark_text
+from bridge.ddl.elements import spark_text
 from bridge.expressions.typed import type_of
 from tests.ddl.helpers import refusal
 from tests.expressions.vectors import columns_of, translated

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridge.embedded.broker import Broker
-from bridge.embedded.listeners import Listeners
+from bridge.embedded.broker import Broker, Listeners
 from tests.kafka.certificates import PASSWORD, Authority, keytool
 from tests.kafka.places import LOGINS, Place
 

@@ -18,8 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from bridge.definition import Topic
-from bridge.embedded.broker import Broker
-from bridge.embedded.listeners import Listeners
+from bridge.embedded.broker import Broker, Listeners
 from bridge.secret import Secret
 from tests.kafka.certificates import PASSWORD
 from tests.kafka.topics import topic_of

@@ -14,7 +14,7 @@ from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.definition import DeliveryGuarantee, Sink
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
-from bridge.kafka.murmur2 import partitions_of
+from bridge.kafka.producer import partitions_of
 from bridge.kafka.sink import ProduceResult, produce_in_driver
 from tests.kafka.topics import topic_of
 from tests.reader import messages

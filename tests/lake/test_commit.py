@@ -13,11 +13,10 @@ import pytest
 from pyroaring import BitMap
 
 from bridge.lake.commit import commit_info, mark_rows, removed, write_commit
-from bridge.lake.data_files import open_file
+from bridge.lake.data_files import open_file, read_vector, write_vectors
 from bridge.lake.local_store import LocalStore
 from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.vectors import read_vector, write_vectors
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})
 

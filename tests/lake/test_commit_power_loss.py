@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from bridge.lake.commit import mark_rows, write_commit
-from bridge.lake.data_files import open_file
+from bridge.lake.data_files import open_file, read_vector
 from bridge.lake.local_store import LocalStore
 from bridge.lake.new_files import write_change_file, write_data_file
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.vectors import read_vector
 from bridge.log_layout import commit_path
 
 ROWS = pa.table({"id": [0, 1, 2, 3]})

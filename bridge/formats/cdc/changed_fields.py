@@ -2,26 +2,134 @@
 
 Flink: CanalJsonDeserializationSchema, MaxwellJsonDeserializationSchema. One difference: where a document has several
 rows, Flink takes a field as present in all of them when it is in the `old` of any; here each row has its own `old`.
+
+Leaves out change documents by patterns of their fields, as Canal's `database.include` and `table.include` do.
+
+The before image in the field `old` of Canal's and Maxwell's documents, which has only the fields that changed.
+
+A field that is absent did not change, and one that is null was null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from bridge.format_rules.cdc_options import CdcOptions
+from bridge.format_rules.change_documents import null_is_not_absent
 from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.formats.before_image import padded
 from bridge.formats.cdc.common import ChangeDecoder, envelope
-from bridge.formats.cdc.document_filters import CORRUPT, DocumentFilters
 from bridge.formats.cdc.fast_path import FastPath
 from bridge.formats.cdc.metadata import STRING, Metadata
-from bridge.formats.cdc.old_field import OldField, same_keys
 from bridge.formats.cdc.operation_types import Changes, Types
 from bridge.formats.json.fast_path import FROM_JSON, corrupt_name
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, quote
 
-__all__ = ["ChangedFieldsDecoder"]
+__all__ = ["CORRUPT", "ChangedFieldsDecoder", "DocumentFilters", "OldField", "same_keys"]
+
+
+CORRUPT = "__corrupt"
+"""The field of `DocumentFilters.parse` that is not null for malformed JSON."""
+
+_START, _END = r"\A", r"\z"
+
+
+@dataclass(frozen=True)
+class DocumentFilters:
+    """`patterns` has fields of the document, each with the pattern that it must match for the document to be read."""
+
+    patterns: Mapping[str, str]
+
+    def parse(self, text: str) -> str:
+        """Return the struct of the fields of a document, and CORRUPT."""
+        fields = ", ".join(f"{quote(name)}: STRING" for name in self.patterns)
+        schema = literal(f"STRUCT<{fields}, {CORRUPT}: STRING>")
+        return f"from_json({text}, {schema}, {FROM_JSON.format(corrupt=literal(CORRUPT))})"
+
+    def branches(self, field: Callable[[str], str], none: Callable[[str], str], whole: str = "TRUE") -> str:
+        """Return branches of a CASE for the documents to leave out; '' without patterns.
+
+        `field` makes SQL of a field, `none` the result without rows of SQL of an error. Other errors in such a document
+        are ignored, as long as the condition `whole` is true.
+        """
+        branches = []
+        for name, pattern in self.patterns.items():
+            missing = literal(f"field '{name}' is null or missing, and '{name}.include' is a pattern for it")
+            matches = f"{field(name)} RLIKE {literal(f'{_START}(?:{pattern}){_END}')}"
+            branches.append(f"WHEN {whole} AND {field(name)} IS NULL THEN {none(missing)} ")
+            branches.append(f"WHEN {whole} AND NOT {matches} THEN {none(null('STRING'))} ")
+        return "".join(branches)
+
+
+class OldField:
+    """SQL for the fields `before_type` of before images; the other fields of the row are null in them.
+
+    `old` is read as a map of texts, in which a null field differs from an absent one. Where both mean the same, it is
+    read as a struct, which is cheaper.
+    """
+
+    def __init__(self, row: RowType, before_type: RowType) -> None:
+        self.row, self.before_type = row, before_type
+        self._is_map = null_is_not_absent(row, before_type)
+        self.type = "MAP<STRING, STRING>" if self._is_map else FastPath.of(before_type)
+        """The type that `from_json` reads `old` as."""
+
+    def texts(self, old: str) -> str:
+        """Return the struct of the texts in `old` (a variable); null for a null."""
+        if not self._is_map:
+            return old
+        fields = ", ".join(f"{literal(n)}, {old}[{literal(n)}]" for n in self.before_type.names)
+        return f"IF({old} IS NULL, {null(FastPath.of(self.before_type))}, named_struct({fields}))"
+
+    def read(self, texts: str, old: str, data_texts: str, data: str, convert: FastPath) -> str:
+        """Return the before image with these `texts`.
+
+        A field is converted only where it is present and its text differs from that in `data_texts`, whose converted
+        row is `data`."""
+        fields = {}
+        for f in self.before_type.fields:
+            text, data_text = member(texts, f.name), member(data_texts, f.name)
+            value = convert.value(text, f.type)
+            same_text = f"{text} <=> {data_text}" if value != text else "FALSE"
+            unchanged = f"IF({text} IS NULL, {self._is_absent(old, f.name)}, {same_text})"
+            fields[f.name] = f"IF({unchanged}, {member(data, f.name)}, {value})"
+        return f"IF({texts} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
+
+    def completed(self, before: str, old: str, data: str) -> str:
+        """Return the before image whose present fields are in `before`, absent ones as in `data`.
+
+        All three are variables."""
+        fields = {}
+        for name in self.before_type.names:
+            value = member(before, name)
+            unchanged = f"IF({self._is_absent(old, name)}, {member(data, name)}, NULL)"
+            fields[name] = f"IF({value} IS NULL, {unchanged}, {value})"
+        return f"IF({before} IS NULL, {null(self.row.spark())}, {padded(self.row, fields)})"
+
+    def repeats_a_field(self, old: str, texts: str) -> str:
+        """Return whether `old`, whose texts are `texts`, has a field twice; never null."""
+        if not self._is_map:
+            return "FALSE"  # of two the last is read, as in Flink
+        present = " + ".join(f"IF({member(texts, n)} IS NULL, 0, 1)" for n in self.before_type.names)
+        # As many entries as fields that are not null: no key is repeated, and the dear comparison is not needed.
+        return f"IF(size({old}) = {present}, FALSE, {same_keys(old)})"
+
+    def repeats_a_key(self, old: str) -> str:
+        """Return the same without its texts; null or false where no field is repeated."""
+        return same_keys(old) if self._is_map else "FALSE"
+
+    def _is_absent(self, old: str, name: str) -> str:
+        return f"NOT map_contains_key({old}, {literal(name)})" if self._is_map else "TRUE"
+
+
+def same_keys(map: str) -> str:
+    """Return whether a map has a key twice; null or false where it has not."""
+    keys = f"map_keys({map})"
+    return f"IF(size({keys}) < 2, FALSE, size(array_distinct({keys})) != size({keys}))"
+
 
 _DATA, _OLD, _TYPE = "data", "old", "type"
 _NO_OLD = (

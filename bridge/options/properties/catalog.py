@@ -1,21 +1,285 @@
-"""The catalog of client settings by their Java names; checks a setting and suggests a name for unknown ones."""
+"""The catalog of client settings by their Java names; checks a setting and suggests a name for unknown ones.
+
+Settings of all clients: connections, retries, metadata and metrics.
+
+Settings of consumers. The consumer is Spark's reader, which joins no group: Spark assigns its partitions.
+
+Settings of Flink's Kafka source that a DDL gives with the prefix of client settings.
+
+Settings of TLS. librdkafka uses OpenSSL, to which Java classes and Java names do not apply.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 
 from bridge.errors import OptionError
-from bridge.options.properties.common import COMMON
-from bridge.options.properties.consumer import CONSUMER
-from bridge.options.properties.flink_only import FLINK_ONLY
-from bridge.options.properties.model import PREFIX, Setting, Treatment
+from bridge.options.kinds import SERVERS, Kind, choice
+from bridge.options.model import KAFKA
+from bridge.options.properties.model import (
+    ALL_CLIENTS,
+    BOOL,
+    LONG_MAX,
+    NAME,
+    PREFIX,
+    TEXT,
+    Setting,
+    Treatment,
+    all_clients,
+    consumer_only,
+    ignored,
+    integer,
+    java_clients_only,
+    refused,
+    set_by_bridge,
+)
 from bridge.options.properties.producer import PRODUCER
 from bridge.options.properties.sasl import SASL
-from bridge.options.properties.tls import TLS
 
-__all__ = ["SETTINGS", "check_property", "ignored_warning"]
+__all__ = ["COMMON", "CONSUMER", "FLINK_ONLY", "SETTINGS", "TLS", "check_property", "ignored_warning"]
+
+
+_BUFFER = integer(1, 100_000_000, also=-1)
+_BACKOFF = integer(0, 3_600_000)
+_RETRY = integer(1, 300_000)
+_JMX = "org.apache.kafka.common.metrics.JmxReporter"
+
+
+def _system(size: int) -> str:
+    return str(max(0, size))
+
+
+COMMON: tuple[Setting, ...] = (
+    all_clients("bootstrap.servers", SERVERS),
+    all_clients(
+        "client.dns.lookup", choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only", exact=True)
+    ),
+    all_clients("client.id", TEXT),
+    all_clients(
+        "connections.max.idle.ms",
+        integer(1, also=-1),
+        convert=_system,
+        reason="-1 (never close connections) is 0 in librdkafka",
+    ),
+    all_clients("enable.metrics.push", BOOL),
+    all_clients("metadata.max.age.ms", integer(1, 3_600_000), "topic.metadata.refresh.interval.ms"),
+    all_clients(
+        "metadata.recovery.strategy",
+        choice("none", "rebootstrap"),
+        reason="must be none with 'sink.delivery-guarantee' = 'exactly-once'",
+    ),
+    all_clients(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        integer(0),
+        reason="Spark's reader supports it as of Kafka 4.0",
+    ),
+    all_clients(
+        "receive.buffer.bytes",
+        _BUFFER,
+        "socket.receive.buffer.bytes",
+        convert=_system,
+        reason="-1 (the system default) is 0 in librdkafka",
+    ),
+    all_clients(
+        "send.buffer.bytes",
+        _BUFFER,
+        "socket.send.buffer.bytes",
+        convert=_system,
+        reason="-1 (the system default) is 0 in librdkafka",
+    ),
+    all_clients(
+        "reconnect.backoff.ms",
+        _BACKOFF,
+        reason="must not be greater than 'properties.reconnect.backoff.max.ms'",
+    ),
+    all_clients(
+        "reconnect.backoff.max.ms",
+        _BACKOFF,
+        reason="default: 10000 if 'properties.reconnect.backoff.ms' is set",
+    ),
+    all_clients(
+        "request.timeout.ms",
+        integer(1000, 300_000),
+        "socket.timeout.ms",
+        reason="also librdkafka's `request.timeout.ms` of the producer",
+    ),
+    all_clients("retry.backoff.ms", _RETRY),
+    all_clients("retry.backoff.max.ms", _RETRY),
+    all_clients("socket.connection.setup.timeout.ms", integer(1000)),
+    java_clients_only("socket.connection.setup.timeout.max.ms", integer(0, LONG_MAX)),
+    java_clients_only("default.api.timeout.ms", integer(0)),
+    java_clients_only("metrics.num.samples", integer(1)),
+    java_clients_only("metrics.recording.level", choice("INFO", "DEBUG", "TRACE", exact=True)),
+    java_clients_only("metrics.sample.window.ms", integer(0, LONG_MAX)),
+    java_clients_only("auto.include.jmx.reporter", BOOL, reason="removed in Kafka 4"),
+    refused(
+        "metric.reporters",
+        "librdkafka cannot load Java classes, and the executors of Spark may not have the class; use the metrics of "
+        "Spark for its reader, and remove it",
+        _JMX,
+    ),
+    refused(
+        "bootstrap.controllers",
+        "the bridge connects to brokers, not to controllers; use 'properties.bootstrap.servers'",
+        "",
+    ),
+    refused(
+        "config.providers",
+        "references are substituted when the pipeline file is loaded; write ${env:...}, ${file:...} or ${secret:...}",
+        "",
+    ),
+)
+
+
+_NO_CONSUMER_GROUP = "Spark assigns the partitions to its readers, so they do not join a consumer group"
+_NO_SHARE_GROUP = "the bridge reads by offset and is not a member of a share group; remove it"
+_INTERNAL = "it is internal to Kafka's clients; remove it"
+_BYTES = "records are read and written as bytes; 'key.format' and 'value.format' decode and encode them"
+
+CONSUMER: tuple[Setting, ...] = (
+    consumer_only("allow.auto.create.topics", BOOL),
+    replace(
+        consumer_only(
+            "auto.offset.reset",
+            choice("earliest", "latest", "none", exact=True),
+            "'upsert-kafka' starts at the earliest offset, and an expired offset is an error",
+        ),
+        connectors=(KAFKA,),
+    ),
+    consumer_only("check.crcs", BOOL),
+    consumer_only("client.rack", TEXT),
+    consumer_only("fetch.max.bytes", integer(0)),
+    consumer_only("fetch.max.wait.ms", integer(0), "default: 10"),
+    consumer_only("fetch.min.bytes", integer(0)),
+    consumer_only(
+        "group.id",
+        NAME,
+        "prefix of the group ids of Spark's readers; the bridge commits the offsets it has read to this group",
+    ),
+    consumer_only(
+        "isolation.level",
+        choice("read_committed", "read_uncommitted", exact=True),
+        "default: read_committed",
+    ),
+    consumer_only("max.partition.fetch.bytes", integer(0)),
+    consumer_only("max.poll.records", integer(1)),
+    set_by_bridge(
+        "enable.auto.commit", "the progress is stored in the Delta table, in the same commit as the data"
+    ),
+    set_by_bridge("interceptor.classes", "Spark's Kafka source refuses interceptors"),
+    set_by_bridge("key.deserializer", _BYTES),
+    set_by_bridge("value.deserializer", _BYTES),
+    ignored(
+        "auto.commit.interval.ms",
+        integer(0),
+        "the bridge commits offsets after each batch, not at intervals",
+    ),
+    ignored(
+        "exclude.internal.topics",
+        BOOL,
+        "the bridge resolves 'topic-pattern' itself and never reads Kafka's internal topics",
+    ),
+    ignored("group.instance.id", NAME, _NO_CONSUMER_GROUP),
+    ignored("group.protocol", choice("classic", "consumer"), _NO_CONSUMER_GROUP),
+    ignored("group.remote.assignor", TEXT, _NO_CONSUMER_GROUP),
+    ignored("heartbeat.interval.ms", integer(0), _NO_CONSUMER_GROUP),
+    ignored("max.poll.interval.ms", integer(1), _NO_CONSUMER_GROUP),
+    ignored("partition.assignment.strategy", TEXT, _NO_CONSUMER_GROUP),
+    ignored("session.timeout.ms", integer(0), _NO_CONSUMER_GROUP),
+    refused("internal.leave.group.on.close", _INTERNAL, "true"),
+    refused("internal.throw.on.fetch.stable.offset.unsupported", _INTERNAL, "false"),
+    refused("share.acknowledgement.mode", _NO_SHARE_GROUP),
+    refused("share.acquire.mode", _NO_SHARE_GROUP),
+)
+
+
+_FLINK = "it is a setting of Flink's source, not of Kafka's clients"
+
+FLINK_ONLY: tuple[Setting, ...] = (
+    refused("partition.discovery.interval.ms", f"{_FLINK}; use 'scan.topic-partition-discovery.interval'"),
+    refused("client.id.prefix", f"{_FLINK}; use 'properties.client.id'"),
+    refused("commit.offsets.on.checkpoint", f"{_FLINK}; remove it"),
+    refused("register.consumer.metrics", f"{_FLINK}; remove it"),
+)
+
+
+_OPENSSL = (
+    "librdkafka, with which the bridge sends records and looks up offsets, uses OpenSSL and cannot load Java classes; "
+    "remove it"
+)
+_VERSIONS = (
+    "librdkafka, with which the bridge sends records and looks up offsets, cannot disable TLS 1.2 or TLS 1.3; remove "
+    "it, and set 'ssl.enabled.protocols' in the broker"
+)
+_SUITES = (
+    "librdkafka, with which the bridge sends records and looks up offsets, uses OpenSSL's names of cipher suites and "
+    "cannot select those of TLS 1.3; remove it, and set 'ssl.cipher.suites' in the broker"
+)
+_STORES = choice("JKS", "PKCS12", "PEM")
+
+
+def _store(key: str, kind: Kind[str] = TEXT, reason: str = "") -> Setting:
+    return Setting(
+        key,
+        kind,
+        Treatment.TRANSLATED,
+        ALL_CLIENTS,
+        reason=reason or "librdkafka receives the content as PEM",
+    )
+
+
+def _endpoint(text: str) -> str:
+    return text or "none"
+
+
+def _https(text: str) -> str:
+    if text.lower() not in ("https", ""):
+        raise ValueError(text)
+    return text.lower()
+
+
+_ENDPOINT: Kind[str] = Kind("String", _https, "https, or empty to disable the check of host names")
+
+TLS: tuple[Setting, ...] = (
+    all_clients("security.protocol", choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+    all_clients(
+        "ssl.endpoint.identification.algorithm",
+        _ENDPOINT,
+        convert=_endpoint,
+        reason="empty is none in librdkafka",
+    ),
+    all_clients("ssl.key.password", TEXT),
+    _store("ssl.keystore.location", NAME),
+    _store("ssl.keystore.password"),
+    _store(
+        "ssl.keystore.type",
+        _STORES,
+        "librdkafka receives the content as PEM; JKS and PKCS12 are detected from the file",
+    ),
+    all_clients("ssl.keystore.certificate.chain", NAME, "ssl.certificate.pem"),
+    all_clients("ssl.keystore.key", NAME, "ssl.key.pem"),
+    _store("ssl.truststore.location", NAME),
+    _store("ssl.truststore.password"),
+    _store(
+        "ssl.truststore.type",
+        _STORES,
+        "librdkafka receives the content as PEM; JKS and PKCS12 are detected from the file",
+    ),
+    all_clients("ssl.truststore.certificates", NAME, "ssl.ca.pem"),
+    refused("ssl.cipher.suites", _SUITES, ""),
+    refused("ssl.enabled.protocols", _VERSIONS, "TLSv1.2,TLSv1.3"),
+    refused("ssl.protocol", _VERSIONS, "TLSv1.3"),
+    refused("ssl.engine.factory.class", _OPENSSL),
+    refused("ssl.keymanager.algorithm", _OPENSSL, "SunX509"),
+    refused("ssl.provider", _OPENSSL),
+    refused("ssl.secure.random.implementation", _OPENSSL),
+    refused("ssl.trustmanager.algorithm", _OPENSSL, "PKIX"),
+    refused("security.providers", _OPENSSL),
+)
+
 
 _ALL = (*COMMON, *CONSUMER, *PRODUCER, *TLS, *SASL, *FLINK_ONLY)
 

@@ -1,36 +1,202 @@
-"""Batches of the reader `consumer`: ranges of offsets that the driver chooses, one after the other."""
+"""Batches of the reader `consumer`: ranges of offsets that the driver chooses, one after the other.
+
+When a batch of the reader `consumer` begins, and where it ends.
+
+A batch of the reader `consumer`: it is read, decoded and compacted already, so it is merged and reported.
+
+Reads the next batch while the present one is merged.
+"""
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from math import floor
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
 
-from bridge import watchdog
-from bridge.definition import Reader
+from bridge import failpoints, watchdog
+from bridge.definition import Definition, Reader
+from bridge.delta.engine_choice import Engines, changes_frame
+from bridge.delta.table import Table
 from bridge.errors import GapError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.metrics.steps import step
 from bridge.offsets import Offsets
+from bridge.pipelines.changes import row_gate
 from bridge.pipelines.ingest.append_reader import AppendReader, apply_appended
 from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
-from bridge.pipelines.ingest.batch_range import Trigger, next_end
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS
-from bridge.pipelines.ingest.consumer_reader import ConsumerReader
+from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch
 from bridge.pipelines.ingest.consumer_support import refuse_unsupported_table
-from bridge.pipelines.ingest.latest_batch import apply_latest
-from bridge.pipelines.ingest.read_ahead import BatchReader, ReadAhead
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.runtime.kafka_read_errors import gap_error
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
 from bridge.ways import NotThisWay
 
-__all__ = ["ConsumerBatches", "consumer_batches"]
+__all__ = [
+    "BatchReader",
+    "ConsumerBatches",
+    "ReadAhead",
+    "Trigger",
+    "apply_latest",
+    "consumer_batches",
+    "next_end",
+]
+
+
+class Trigger:
+    """Spark's processing-time trigger: batches begin at multiples of the interval; one that takes longer is followed
+    by the next at once. Without an interval each batch follows at once."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+
+    def due(self) -> bool:
+        """True once per interval."""
+        if self._seconds is None:
+            return True
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = (floor(now / self._seconds) + 1) * self._seconds if self._seconds else now
+        return True
+
+
+def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
+    """The end of the next batch: `end`, or `limit` offsets after `start`, in proportion to what is left of each.
+
+    A partition that `start` does not name is read from offset 0. Unlike Spark's source, it uses the limit up, so that
+    whole batches leave no small one at the end.
+    """
+    left = {key: max(0, stop - start.by_partition.get(key, 0)) for key, stop in end.by_partition.items()}
+    total = sum(left.values())
+    if total <= limit:
+        return end
+    parts = {key: limit * count // total for key, count in left.items()}
+    rest = limit - sum(parts.values())
+    for key in sorted(left, key=lambda k: (-(limit * left[k] % total), k))[:rest]:
+        parts[key] += 1
+    return Offsets({key: start.by_partition.get(key, 0) + count for key, count in parts.items()})
+
+
+def apply_latest(
+    definition: Definition, table: Table, batch: LatestBatch, progress: IngestProgress, *, engines: Engines
+) -> AppliedBatch:
+    """Apply `batch` to `table`, in one commit that carries `progress`. Does and raises as `apply_batch` does for the
+    same records."""
+    unexpected, warnings = _judged(definition, table, batch)
+    failpoints.hit("ingest.before-merge")
+    merged = engines.merge(
+        table,
+        batch.changes,
+        key=definition.primary_key,
+        adds=batch.upserts,
+        progress=replace(progress, newest_ms=batch.read.newest_ms),
+    )
+    failpoints.hit("ingest.after-merge")
+    result = merged.result
+    return AppliedBatch(
+        merged=result,
+        read=batch.read,
+        bad=0,
+        unchanged=result.unchanged(batch.changes.num_rows),
+        two_partitions=0,
+        newest_event_ms=batch.newest_event_ms,
+        needed_full_decode=False,
+        engine=str(merged),
+        reader="consumer",
+        unexpected=unexpected,
+        warnings=warnings,
+    )
+
+
+def _judged(definition: Definition, table: Table, batch: LatestBatch) -> tuple[int, tuple[str, ...]]:
+    """How many rows break a rule of the gate, and its warnings. Raises QualityError under `gate: fail`."""
+    if definition.gate is None:
+        return 0, ()
+    rows = changes_frame(table, batch.changes)
+    return row_gate.enforce_before_write(definition, rows, row_gate.aggregate(definition, rows))
+
 
 _Batch = TypeVar("_Batch")
+_Batch_co = TypeVar("_Batch_co", covariant=True)
+
+
+class BatchReader(Protocol[_Batch_co]):
+    """Reads batches of a topic by jobs whose tasks are consumers. See `ConsumerReader`, which promises the same."""
+
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> _Batch_co:
+        """Return the batch of the records from `start` to `end`. Raises NotThisWay where only Spark's path reads them
+        exactly."""
+        ...
+
+    def cancel(self, job_group: str) -> None:
+        """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
+        ...
+
+
+class ReadAhead(Generic[_Batch]):
+    """A reader that can be told which batch comes next; a context manager.
+
+    Batches are read once each and returned in the order in which they are asked for. What reading one ahead raises,
+    `read` raises when it asks for it. At the end of the block nothing is being read any more.
+    """
+
+    def __init__(self, reader: BatchReader[_Batch]) -> None:
+        self._reader = reader
+        # Shared by threads, as this one reads while another one commits: what the reader has, which is the SparkContext
+        # (py4j opens a connection for each thread), values that do not change, the client of the schema registry (see
+        # `RegistryClient`), and of a table without a key `FileAppends`, which has a lock. A batch is handed over whole,
+        # and its Arrow tables are immutable. Engines, and the DeltaTables and files that they open, are the other
+        # thread's alone.
+        self._pool = ThreadPoolExecutor(1, "read-ahead")
+        self._group = f"read-ahead {uuid.uuid4().hex}"
+        self._ahead: tuple[Offsets, Offsets] | None = None
+        self._future: Future[_Batch] = Future()
+
+    def end_after(self, start: Offsets) -> Offsets | None:
+        """Where the batch ends that begins at `start` and is being read ahead; None if there is none."""
+        return self._ahead[1] if self._ahead is not None and self._ahead[0] == start else None
+
+    def read(self, start: Offsets, end: Offsets) -> _Batch:
+        """Do as `BatchReader.read`; takes what was read ahead, if it is this batch."""
+        if self._ahead == (start, end):
+            self._ahead = None
+            return self._future.result()
+        self.discard()
+        return self._reader.read(start, end)
+
+    def read_ahead(self, start: Offsets, end: Offsets) -> None:
+        """Begin to read the batch from `start` to `end`, which is to be asked for next. Does nothing if it is empty."""
+        if not start.reaches(end):
+            self._ahead = start, end
+            self._future = self._pool.submit(self._reader.read, start, end, job_group=self._group)
+
+    def discard(self) -> None:
+        """Forget what was read ahead, and wait until nothing is being read."""
+        if self._ahead is not None:
+            self._ahead = None
+            if not self._future.cancel():
+                self._reader.cancel(self._group)
+                self._future.exception()
+
+    def __enter__(self) -> ReadAhead[_Batch]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+        self._pool.shutdown()
+
 
 _POLL_SECONDS = 0.05
 _NOT_READ_IN_A_ROW = 2

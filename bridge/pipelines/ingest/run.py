@@ -2,12 +2,15 @@
 
 Progress is in the table: every MERGE commits the end offsets of its batch together with the rows, and a run starts
 where the table says (docs/adr/001). Spark's Kafka source or consumers in Spark's tasks read the topic (docs/adr/029).
+
+Starts Spark's Python workers while the driver opens the table, so that the first batch finds them ready.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,7 +29,6 @@ from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_b
 from bridge.pipelines.ingest.consumer_support import CONFIGURED, refuse_unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
-from bridge.pipelines.ingest.worker_warm_up import warm_up
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import acquire_lease
@@ -34,7 +36,44 @@ from bridge.pipelines.runtime.lineage import ingest_flow
 from bridge.pipelines.runtime.spark_errors import offsets_between
 from bridge.ways import NotThisWay
 
-__all__ = ["ingest"]
+__all__ = ["ingest", "warm_up"]
+
+
+_warm: set[str] = set()
+"""The applications whose workers were started."""
+
+
+def warm_up(spark: SparkSession) -> threading.Thread:
+    """Start the workers of this application and import what reads a batch, in a thread of its own; once.
+
+    A failure is none: the first batch starts what is missing, and reports what cannot be imported.
+    """
+    context = spark.sparkContext
+    application = str(context.applicationId)
+    tasks = 0 if application in _warm else context.defaultParallelism
+    _warm.add(application)
+
+    def start() -> None:
+        try:
+            if tasks:
+                context.parallelize(range(tasks), tasks).mapPartitions(_import).collect()
+        except Exception:  # the first batch will say so
+            _warm.discard(application)
+
+    # Shared by threads: the SparkContext alone (py4j opens a connection for each thread).
+    thread = threading.Thread(target=start, name="warm-up", daemon=True)
+    thread.start()
+    return thread
+
+
+def _import(_: Iterable[int]) -> Iterator[int]:
+    import pyarrow.compute
+    import pyarrow.json  # noqa: F401
+
+    import bridge.kafka.latest_rows
+    import bridge.pipelines.ingest.append_task  # noqa: F401
+
+    return iter(())
 
 
 def ingest(

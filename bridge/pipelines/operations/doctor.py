@@ -1,19 +1,22 @@
-"""Tries all that a pipeline needs, and says what will happen and what to do. Writes nothing."""
+"""Tries all that a pipeline needs, and says what will happen and what to do. Writes nothing.
+
+What the settings of a topic mean for a pipeline; see `doctor`.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
 from bridge.commit_operations import NO_ROWS, OTHER_NO_ROWS
-from bridge.definition import Definition
+from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.feed_consumers import FeedConsumers, lags
 from bridge.delta.log_description import newest_commits
@@ -25,15 +28,79 @@ from bridge.kafka import admin
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.kafka.topic_rights import missing_rights
-from bridge.pipelines.operations import surroundings, topic_settings
+from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Found, Outcome
-from bridge.pipelines.operations.topic_settings import Replicas
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.preflight import examined_ingest_table, open_ingested_table, published_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
-__all__ = ["Finding", "Outcome", "examine"]
+__all__ = ["Finding", "Outcome", "Replicas", "examine", "policy", "sending"]
+
+
+_REQUEST_BYTES = ("max.request.size", "message.max.bytes")
+"""The names of the producer's limit, Java's and librdkafka's."""
+
+
+class Replicas(NamedTuple):
+    """The fewest that a partition of a topic has."""
+
+    assigned: int
+    in_sync: int
+
+
+def policy(topic: Topic, name: str, cleanup: str) -> Found:
+    """A `cleanup.policy` with which Kafka removes records that a table needs."""
+    policies = [word.strip() for word in cleanup.split(",")]
+    compacts = "compact" in policies
+    if topic.is_upsert and (not compacts or "delete" in policies):
+        yield (
+            Outcome.WARNING,
+            f"'{name}' is {'also deleted by age' if compacts else 'not compacted'} (cleanup.policy={cleanup}): Kafka "
+            "deletes records by age, and with them rows that have not changed for long. Set cleanup.policy=compact",
+        )
+    elif topic.appends and compacts:
+        yield (
+            Outcome.WARNING,
+            f"'{name}' is compacted (cleanup.policy={cleanup}): Kafka removes all records of a key but the "
+            "last one, and an append-only table misses those. Set cleanup.policy=delete",
+        )
+
+
+def sending(topic: Topic, name: str, replicas: Replicas, settings: Mapping[str, str]) -> Found:
+    """Settings with which a publish cannot send, or will not be able to."""
+    needed = int(settings.get("min.insync.replicas", "1"))
+    waits_for_all = topic.properties.get("acks", "all") in ("all", "-1")  # else Kafka does not count replicas
+    assigned, in_sync = replicas
+    if not waits_for_all:
+        pass
+    elif assigned < needed:
+        yield (
+            Outcome.FAILS,
+            f"'{name}' has {assigned} replicas and min.insync.replicas={needed}: no record will "
+            "be acknowledged. Lower it, or add replicas",
+        )
+    elif in_sync < needed:
+        yield (
+            Outcome.FAILS,
+            f"'{name}' has {in_sync} of {assigned} replicas in sync and min.insync.replicas={needed}: no record will "
+            "be acknowledged until brokers are back. Start them",
+        )
+    elif in_sync == needed > 1:
+        yield (
+            Outcome.WARNING,
+            f"'{name}' has {in_sync} replicas in sync and min.insync.replicas={needed}: the publish stops as soon "
+            "as one broker is down",
+        )
+    largest = int(settings.get("max.message.bytes", "0"))
+    for key in _REQUEST_BYTES:
+        if largest and int(topic.properties.get(key, "0")) > largest:
+            yield (
+                Outcome.WARNING,
+                f"'{name}' takes records of up to {largest:,} bytes (max.message.bytes), and "
+                f"'properties.{key}' lets larger ones through, which the broker refuses: raise it at the topic",
+            )
+
 
 _TIMEOUT = 10.0
 _LONGEST = 300
@@ -135,8 +202,8 @@ class _Doctor:
         for name, replicas in self._there.items():
             settings = by_name.get(name, {})
             problems = [
-                *topic_settings.policy(topic, name, settings.get("cleanup.policy", "")),
-                *(topic_settings.sending(topic, name, replicas, settings) if self._sends else ()),
+                *policy(topic, name, settings.get("cleanup.policy", "")),
+                *(sending(topic, name, replicas, settings) if self._sends else ()),
             ]
             shown = ", ".join(f"{key}={value}" for key, value in settings.items())
             yield from problems or [(Outcome.FINE, f"'{name}': {shown}")]

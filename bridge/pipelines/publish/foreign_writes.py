@@ -2,11 +2,14 @@
 
 A run that was stopped, taken over and resumed sends the records in its queue behind newer ones. No broker fences it, as
 there are no transactions. But the topic's ends have then advanced by more records than this run has sent (ADR 021).
+
+When a publish looks for foreign writes: after every range, and every 10 seconds while the table does not change.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -16,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from bridge import failpoints
 from bridge.columns import AFTER, BEFORE, POSITION, col, retracts
-from bridge.definition import Definition, DeliveryGuarantee
+from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
@@ -26,9 +29,45 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.compare.topic_differences import TopicDifferences
 from bridge.pipelines.publish.delivery import Delivery
+from bridge.pipelines.runtime.monitoring import Notices
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
-__all__ = ["Repair", "applies_to", "count_foreign_records", "repair_foreign_writes"]
+__all__ = ["ForeignWriteMonitor", "Repair", "applies_to", "count_foreign_records", "repair_foreign_writes"]
+
+
+_CHECK_SECONDS = 10.0
+
+
+class ForeignWriteMonitor:
+    """The checks of one run; warnings go to its `notices`. An idle run checks every `check_seconds`."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        delivery: Delivery,
+        notices: Notices,
+        *,
+        check_seconds: float = _CHECK_SECONDS,
+    ) -> None:
+        self._definition, self._delivery, self._notices = definition, delivery, notices
+        self._check_seconds, self._checked_at = check_seconds, float("-inf")
+
+    def is_due(self, progress: PublishProgress) -> bool:
+        """Whether an idle run should check now, as the last check is `check_seconds` ago. False where progress has no
+        ends to compare with."""
+        return progress.ends is not None and time.monotonic() - self._checked_at >= self._check_seconds
+
+    def repair(
+        self, topic: Topic, table: Table, progress: PublishProgress, *, before: Offsets | None, sent: int
+    ) -> Repair:
+        """Repair what others wrote since the ends `before`, in which time this run sent `sent` records; see
+        `repair_foreign_writes`. `progress` is not recorded yet."""
+        definition = replace(self._definition, topic=topic)
+        repair = repair_foreign_writes(definition, table, self._delivery, progress, before=before, sent=sent)
+        self._checked_at = time.monotonic()
+        self._notices.add(repair.warning)
+        return repair
+
 
 _MAX_ROUNDS = 3
 """What a writer adds after so many rounds is repaired after the next range."""

@@ -2,6 +2,10 @@
 
 A publish sends one range after the other: the changes of some table versions, or a chunk of a snapshot. Progress is
 recorded between ranges. The delivery decides how a range is sent and what a crash in the middle of it means.
+
+Sends the records of a publish range; a range whose task was stopped for a while is sent again.
+
+The gate of a publish (`quality.gate`): counts the rows of a range that break a rule before any of them is sent.
 """
 
 from __future__ import annotations
@@ -13,12 +17,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from bridge import failpoints
-from bridge.definition import Definition, DeliveryGuarantee
+from bridge import compact, failpoints
+from bridge.columns import AFTER
+from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
+from bridge.delta.table import Table
+from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.sink import ProduceResult
 from bridge.metrics import BatchReport, Counts, Listener, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
@@ -29,13 +36,10 @@ from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.driver_records import driver_records
-from bridge.pipelines.publish.endpoints import Endpoints
+from bridge.pipelines.publish.endpoints import Endpoints, PartitionCount
 from bridge.pipelines.publish.file_shards import FileShardLimits
-from bridge.pipelines.publish.foreign_write_monitor import ForeignWriteMonitor
-from bridge.pipelines.publish.partition_count import PartitionCount
+from bridge.pipelines.publish.foreign_writes import ForeignWriteMonitor
 from bridge.pipelines.publish.planned_range import PlannedRange
-from bridge.pipelines.publish.produce_range import produce_range
-from bridge.pipelines.publish.range_gate import check_range
 from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
 from bridge.pipelines.publish.sharding import sharding_for
@@ -45,11 +49,64 @@ from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.lineage import publish_flow
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
-from bridge.publish_progress import PublishProgress
+from bridge.publish_progress import PublishProgress, PublishRange
 from bridge.watchdog import waiting
 from bridge.ways import NotThisWay, told
 
-__all__ = ["publish"]
+__all__ = ["check_range", "produce_range", "publish"]
+
+
+def produce_range(
+    send: Callable[[], ProduceResult],
+    publish_range: PublishRange,
+    lease: Lease,
+    topic: Topic,
+    table: Table,
+) -> ProduceResult:
+    """Send the records of an open range by `send`, a Delivery's, and return when the broker has acknowledged them.
+
+    A task that was stopped for seconds fails the range with ConcurrentRunError, as another run may have taken over.
+    Unless one has, an at-least-once publish sends the range once more, in the same order. Raises ConcurrentRunError,
+    and KafkaError that names the versions.
+    """
+    try:
+        try:
+            return send()
+        except ConcurrentRunError:
+            if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+                raise
+            lease.refresh()
+            return send()
+    except KafkaError as failed:
+        versions = f"(versions {publish_range.first} to {publish_range.last} of table {table})"
+        raise type(failed)(f"{failed} {versions}") from failed
+
+
+_WAY_OUT = (
+    "correct the rows in the table, then `bridge resync` sends what differs (a publish by itself sends every version "
+    "in turn, and stops again)"
+)
+
+
+def check_range(
+    definition: Definition, changes: DataFrame, notices: Notices, stack: ExitStack
+) -> row_gate.Counts:
+    """Count what the gate finds in the rows of a range; empty without a gate.
+
+    Under `gate: warn` the warnings go to `notices`. Changes that took a shuffle are cached until `stack` closes, so
+    that sending them does not shuffle again. Raises QualityError under `gate: fail`.
+    """
+    if definition.gate is None:
+        return ()
+    rows = changes
+    if AFTER in changes.columns:
+        stack.callback(changes.persist().unpersist)
+        rows = compact.upserts(changes)
+    counts = row_gate.evaluate(definition, rows)
+    for warning in row_gate.enforce(definition, counts, rows, "Nothing of it was sent", _WAY_OUT):
+        notices.add(warning)
+    return counts
+
 
 _POLL_SECONDS = 0.1
 _NO_COUNTS: row_gate.Counts = ()

@@ -1,4 +1,7 @@
-"""Aggregates that are merged with the rows that their sources got, without the rows before (see `sql.accumulators`)."""
+"""Aggregates that are merged with the rows that their sources got, without the rows before (see `sql.accumulators`).
+
+The rows that a join gains when its tables gain rows (see `sql.joined_rows`).
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,48 @@ from bridge.rows import RowKind
 from bridge.schema import quote
 from bridge.sql import InsertPlan
 from bridge.sql.accumulators import Accumulator
+from bridge.sql.joined_rows import JoinedRows, Scan
 from bridge.sql.sums import wrapping_sum
 
-__all__ = ["added_groups", "merged_groups", "query_over"]
+__all__ = ["added_groups", "added_joined_rows", "merged_groups", "query_over"]
+
+
+def added_joined_rows(
+    session: SparkSession, joined: JoinedRows, ranges: Mapping[str, SourceRange]
+) -> DataFrame:
+    """The rows of the query that come from at least one added row, each as often as it is gained.
+
+    Of a scan with added rows, those before it in the query give their rows before, those after it all rows. `session`
+    is a child session, in which the scans become views. Raises TableError if rows of a source were updated or deleted.
+    """
+    changed = [scan for scan in joined.scans if ranges[scan.source].has_commits]
+    if len(changed) == len(joined.scans) and all(ranges[scan.source].first == 0 for scan in changed):
+        views = {scan.name: ranges[scan.source].added_rows(session) for scan in joined.scans}
+        return query_over(session, joined.spark_sql, views)
+    # A query is analysed before the next one gives its views other rows.
+    found = [
+        query_over(session, joined.spark_sql, _views(session, joined.scans, scan, ranges))
+        for scan in changed or joined.scans[:1]
+    ]
+    return reduce(DataFrame.unionByName, found)
+
+
+def _views(
+    session: SparkSession, scans: tuple[Scan, ...], added: Scan, ranges: Mapping[str, SourceRange]
+) -> dict[str, DataFrame]:
+    at = scans.index(added)
+    views = {}
+    for number, scan in enumerate(scans):
+        source = ranges[scan.source]
+        if number == at:
+            rows = source.added_rows(session)
+        elif scan.name in added.apart:
+            rows = source.rows(session).limit(0)
+        else:
+            rows = source.rows_before(session) if number < at else source.rows(session)
+        views[scan.name] = rows
+    return views
+
 
 _ADDED, _TABLE = "a", "t"
 _TAKEN = "__taken"

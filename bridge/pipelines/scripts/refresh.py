@@ -24,10 +24,9 @@ from bridge.delta.appended_files import rows_at
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
 from bridge.pipelines.changes.own_rows import rows_with_values
-from bridge.pipelines.scripts.added_groups import added_groups, merged_groups, query_over
+from bridge.pipelines.scripts.added_groups import added_groups, added_joined_rows, merged_groups, query_over
 from bridge.pipelines.scripts.driver_groups import driver_groups
 from bridge.pipelines.scripts.few_rows import are_few, collected
-from bridge.pipelines.scripts.joined_additions import added_joined_rows
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.rows import RowKind
 from bridge.session import child_session

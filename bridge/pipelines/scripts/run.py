@@ -2,6 +2,8 @@
 
 Each arrow commits its progress with its rows, so a run that is killed goes on where it was. Two INSERTs that read one
 topic share its state, which is read once.
+
+The lines of a `print` sink, as Flink's connector `print` writes them: `id> +U[Ulm, 3]`.
 """
 
 from __future__ import annotations
@@ -9,15 +11,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as F
 
 from bridge import watchdog
+from bridge.columns import KIND, col, retracts
 from bridge.console import printable
 from bridge.definition import Definition
+from bridge.delta import change_feed
+from bridge.delta.change_feed import feed_errors
 from bridge.delta.file_removal import remove_files_before
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table
@@ -32,7 +38,6 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.lease import Lease, acquire_lease_in
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.scripts.lineage import script_flow
-from bridge.pipelines.scripts.printed_changes import printed_lines
 from bridge.pipelines.scripts.result import Result, open_result
 from bridge.pipelines.scripts.source_tables import open_sources, with_kept_positions
 from bridge.pipelines.scripts.state import ScriptState
@@ -40,7 +45,29 @@ from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Connector
 from bridge.sql.positions import POSITION_COLUMNS
 
-__all__ = ["ScriptSummary", "run_script"]
+__all__ = ["ScriptSummary", "printed_lines", "run_script"]
+
+
+_SAME = "__same"
+
+
+def printed_lines(table: Table, plan: InsertPlan, version: int, identifier: str = "") -> Iterator[str]:
+    """Yield a line for each change of one version of a result: by key, the row before an update first.
+
+    Values are texts as Spark casts them, and NULL is `null`. Rows come from Spark one partition at a time.
+    """
+    order = [*map(col, plan.key), F.when(retracts(), 0).otherwise(1)]
+    changes = change_feed.changes(table, version, version)
+    row = F.concat_ws(", ", *(F.coalesce(col(c.name).cast("string"), F.lit("null")) for c in plan.columns))
+    if plan.kept_columns:
+        # Updates of kept columns alone are left out.
+        same = Window.partitionBy(*map(col, plan.key), row)
+        changes = changes.withColumn(_SAME, F.count("*").over(same)).where(col(_SAME) == 1)
+    prefix = f"{identifier}> " if identifier else ""
+    with feed_errors(table, version, version):
+        for kind, text in changes.orderBy(*order).select(col(KIND), row).toLocalIterator():
+            yield f"{prefix}{kind}[{text}]"
+
 
 _REMOVAL_SECONDS = 600.0
 """Rows of closed windows are removed with the first batch of a run, and then not more often."""

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from bridge.delta.driver_merge.matches import Keys, find_rows, may_hold
-from bridge.lake.data_files import open_file
+from bridge.lake.data_files import open_file, write_vectors
 from bridge.lake.local_store import LocalStore
 from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Snapshot
-from bridge.lake.vectors import write_vectors
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32()), ("v", pa.int32())])
 KEYS = st.tuples(

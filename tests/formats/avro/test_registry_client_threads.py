@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_an
 
 from bridge.config.registry_settings import registry_settings
 from bridge.embedded.schema_registry import SchemaRegistryServer
-from bridge.formats.avro.registry_client import RegistryClient
-from bridge.formats.avro.registry_tls import pem_settings
+from bridge.formats.avro.registry_client import RegistryClient, pem_settings
 from tests.formats.gate import Gate
 
 THREADS = 8

@@ -9,10 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from bridge.pipelines.publish.at_least_once import AtLeastOnce
-from bridge.pipelines.publish.delivery import delivery_for
+from bridge.pipelines.publish.delivery import AtLeastOnce, ExactlyOnce, delivery_for
 from bridge.pipelines.publish.destination import Destination
-from bridge.pipelines.publish.exactly_once import ExactlyOnce
 from bridge.publish_progress import PublishProgress, PublishRange
 from tests.pipelines.world import World
 
