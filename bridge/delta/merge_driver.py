@@ -253,8 +253,8 @@ class DriverEngine:
             yield effects.after_of(name)
 
         def new_files() -> list[Action]:
+            # Shared by threads: the store, and effects, as Arrow's arrays are immutable. Each copies its own file.
             with ThreadPoolExecutor(_COPIES_AT_ONCE, "copy-files") as pool:
-                # Shared by threads: the store, and effects, as Arrow's arrays are immutable. Each copies its own file.
                 parts = [together(), *map(copy, copied)]
                 adds = pool.map(lambda rows: write_parts(store, rows, schema, columns), parts)
                 return [{"add": add} for add in adds if add is not None]

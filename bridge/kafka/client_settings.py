@@ -37,8 +37,8 @@ __all__ = [
     "for_librdkafka",
     "for_spark",
     "java_reader_settings",
+    "login_settings",
     "read_committed",
-    "security_for_librdkafka",
 ]
 
 
@@ -64,7 +64,7 @@ def for_java(plain: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def security_for_librdkafka(plain: Mapping[str, str]) -> dict[str, str]:
+def login_settings(plain: Mapping[str, str]) -> dict[str, str]:
     """Return librdkafka's settings for stores and login, secrets in clear text.
 
     Raises OptionError for a store that cannot be read."""
@@ -196,7 +196,7 @@ def for_librdkafka(properties: Mapping[str, str], role: Role = "admin") -> dict[
             options[setting.librdkafka] = setting.rdkafka(text)
     if role == "producer" and "request.timeout.ms" in plain:
         options["request.timeout.ms"] = options["socket.timeout.ms"]
-    options |= (security_options := for_librdkafka(plain))
+    options |= (security_options := login_settings(plain))
     if "ssl.key.pem" in security_options:
         options.pop("ssl.key.password", None)  # the key from the store is not encrypted
     return options
