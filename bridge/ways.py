@@ -1,8 +1,8 @@
 """How a way of doing a job says that it does not do it, so that a plainer way, with the same result, does.
 
-There are several ways of reading, merging, encoding and sending (WAYS). A faster one is tried first. Where it does not apply,
-or might give another result, it raises NotThisWay before it has changed anything. The reason is shown: in the line of
-the batch, in its report and by `--explain`.
+There are several ways of reading, merging, encoding and sending (WAYS). A faster one is tried first. Where it does not
+apply, or might give another result, it raises NotThisWay before it has changed anything. The reason is shown: in the
+line of the batch, in its report and by `--explain`.
 """
 
 from __future__ import annotations
@@ -126,5 +126,5 @@ WAYS = (
     ),
     Way("refresh a result", "spark, by part or whole", "all", _ANY, _ANY),
 )
-"""All ways of the bridge, of each job from the fastest to the plainest. A table on a local disk of one machine has all of
-them. ARCHITECTURE.md shows the list."""
+"""All ways of the bridge, of each job from the fastest to the plainest. A table on a local disk of one machine has all
+of them. ARCHITECTURE.md shows the list."""
