@@ -76,9 +76,10 @@ def lease_file(checkpoint: str, side: str) -> str:
     return f"{_in(checkpoint, side)}.lease.json"
 
 
-def claim_file(checkpoint: str, side: str, digest: str, attempt: int) -> str:
-    """The file by which one of several runs wins the right to replace the lease whose text has this digest."""
-    return f"{_in(checkpoint, side)}.lease.{digest}.{attempt}.claim"
+def claim_file(side: str, digest: str, attempt: int) -> str:
+    """The name of the file, beside the lease, by which one of several runs wins the right to replace the lease whose
+    text has this digest."""
+    return f"{side}.lease.{digest}.{attempt}.claim"
 
 
 def runs_folder(checkpoint: str, verb: str) -> str:

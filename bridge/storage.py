@@ -1,22 +1,33 @@
-"""Small text files on local disk, object stores or DBFS, through Hadoop's FileSystem."""
+"""The files of pipelines and tables where they are: on a local disk, in an object store, or where only Hadoop reaches.
+
+`store_at` finds the store that has a table's files, as the driver and the tasks reach it: same place, same login as
+Spark. Only what the options of the library object_store can say the same way is translated. Where a setting of Hadoop
+means a request that the library would make otherwise (encryption, a proxy, an assumed role, a provider of credentials
+of one's own), the place is left to Spark. The options hold secrets: they are never logged, and never part of an error.
+
+Folders, among them those of Spark's checkpoints, are made and deleted through Hadoop's FileSystem.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import OWNER_FILE, is_owner_file, scratch_name
-from bridge.lake.local_store import make_folder
+from bridge.bridge_folders import OWNER_FILE, is_owner_file
+from bridge.lake.local_store import LocalStore, make_folder
+from bridge.lake.remote_store import RemoteStore
+from bridge.store_options import ANONYMOUS, PROVIDERS, misread_name, s3_options
+from bridge.ways import NotThisWay
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 __all__ = [
-    "TextFile",
     "create_owned_folder",
-    "delete_file",
     "delete_folder",
     "delete_folder_without_owner",
     "delete_owned_folder",
@@ -24,58 +35,100 @@ __all__ = [
     "list_names",
     "local_path",
     "make_local_folder",
-    "modified_ms",
+    "open_path",
+    "opened_store",
     "qualified",
-    "read_text",
+    "scheme_of",
+    "store_at",
+    "store_for_writing",
+    "text_of",
+    "write_text",
 ]
 
 
-class TextFile:
-    """One small file that is read and written often; its file system is resolved once.
+_KNOWN_PROVIDERS = (
+    "TemporaryAWSCredentialsProvider",
+    "SimpleAWSCredentialsProvider",
+    "EnvironmentVariableCredentialsProvider",
+    "IAMInstanceCredentialsProvider",
+    ANONYMOUS,
+)
+"""Providers of credentials that the library has, too, under other names."""
+_SPARK_ALONE = (
+    "accesspoint.arn",
+    "assumed.role.arn",
+    "custom.signers",
+    "encryption.algorithm",
+    "proxy.host",
+    "requester.pays.enabled",
+    "server-side-encryption-algorithm",
+    "signing-algorithm",
+)
+_NO_CONDITIONS = "fs.s3a.create.conditional.enabled"
 
-    Any thread may use it. Raises the file system's own errors, which on a local disk are OSErrors; BridgeError for a
-    folder that `make_folder` cannot make.
+
+def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
+    """The store of a table by its `Table.location`.
+
+    On S3, credentials that Hadoop has not are looked up by the library itself: in the environment, the instance or the
+    container. Raises NotThisWay for a location that only Spark reaches.
     """
+    scheme, _, path = location.partition(":")
+    if scheme == "file":
+        # A Path of Hadoop as a text, in which no character is escaped: `%20`, `?` and `#` are in a name.
+        return LocalStore(f"/{path.lstrip('/')}")
+    if scheme == "s3a":
+        return RemoteStore(location.rstrip("/"), _s3_options(spark, location))
+    raise NotThisWay(f"the table is stored in {scheme_of(location)}, not in local files or on s3a://")
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark = spark
-        self._system, self._where = _open(spark, path)
-        qualified = self._system.makeQualified(self._where)
-        self.local = _is_local(self._system)
-        """Whether it is on a local disk, where reads and writes are cheap."""
-        self._path = Path(qualified.toUri().getPath())
-        self.name = str(self._path) if self.local else str(qualified)
 
-    def read(self) -> str | None:
-        """Return the content; None for a missing file."""
-        try:
-            if self.local:
-                return self._path.read_text(encoding="utf-8")
-            return _text(self._spark, self._system, self._where)
-        except FileNotFoundError:
-            return None
+def store_for_writing(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
+    """Do as `store_at` for a table that is written in the driver. Raises NotThisWay, too, for a path that
+    delta-rs, which writes the checkpoints, takes for another one."""
+    store = store_at(spark, location)
+    if isinstance(store, LocalStore) and (misread := misread_name(store.folder)):
+        raise NotThisWay(misread)
+    return store
 
-    def write(self, text: str) -> None:
-        """Replace the content. Atomic on a local disk and in object stores; in HDFS a reader may see a part of it."""
-        if self.local:
-            self._replace(text)
-            return
-        stream = self._system.create(self._where, True)
-        try:
-            stream.write(bytearray(text, "utf-8"))
-        finally:
-            stream.close()
 
-    def _replace(self, text: str) -> None:
-        make_folder(self._path.parent)
-        scratch = self._path.with_name(scratch_name(self._path.name))
-        try:
-            scratch.write_text(text, encoding="utf-8")
-            os.replace(scratch, self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                scratch.unlink(missing_ok=True)
-            raise
+def scheme_of(location: str) -> str:
+    """The file system of `Table.location`, for messages."""
+    scheme, colon, _ = location.partition(":")
+    return scheme if colon else "an unknown file system"
+
+
+def opened_store(target: DeltaTable) -> LocalStore | RemoteStore:
+    """The store of a table that delta-rs has opened."""
+    uri = urlsplit(target.table_uri)
+    if uri.scheme in ("", "file"):
+        return LocalStore(unquote(uri.path).rstrip("/"))
+    return RemoteStore(target.table_uri.rstrip("/"), target._storage_options or {})
+
+
+def _s3_options(spark: SparkSession, location: str) -> dict[str, str]:
+    bucket = urlsplit(location).netloc
+    conf = _bucket_conf(spark, bucket)
+    for name in _SPARK_ALONE:
+        if (conf.get(f"fs.s3a.{name}") or "").strip().lower() not in ("", "false"):
+            raise NotThisWay(f"fs.s3a.{name} is set, which delta-rs does not follow")
+    if (conf.get(_NO_CONDITIONS) or "").strip().lower() == "false":
+        raise NotThisWay(f"{_NO_CONDITIONS} is false")
+    for provider in filter(None, (name.strip() for name in (conf.get(PROVIDERS) or "").split(","))):
+        if provider.rpartition(".")[2] not in _KNOWN_PROVIDERS:
+            raise NotThisWay(f"credentials come from {provider}, which delta-rs does not have")
+
+    def password(name: str) -> str | None:
+        secret = conf.getPassword(name)  # as Hadoop does, from its credential stores, too
+        return "".join(secret) if secret else None
+
+    return {"aws_conditional_put": "etag", **s3_options(conf.get, password)}
+
+
+def _bucket_conf(spark: SparkSession, bucket: str) -> Any:
+    """Hadoop's settings, those of the bucket in place of the general ones."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    return jvm.org.apache.hadoop.fs.s3a.S3AUtils.propagateBucketOptions(conf, bucket)
 
 
 def make_local_folder(spark: SparkSession, path: str | None) -> None:
@@ -85,7 +138,8 @@ def make_local_folder(spark: SparkSession, path: str | None) -> None:
         make_folder(place[1])
 
 
-def _open(spark: SparkSession, path: str) -> tuple[Any, Any]:
+def open_path(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Return Hadoop's file system of a path, and the path for it."""
     jvm = spark._jvm
     assert jvm is not None
     where = jvm.org.apache.hadoop.fs.Path(path)
@@ -98,12 +152,12 @@ def _is_local(system: Any) -> bool:
 
 def is_local(spark: SparkSession, path: str) -> bool:
     """Return whether `path` is on a local disk."""
-    return _is_local(_open(spark, path)[0])
+    return _is_local(open_path(spark, path)[0])
 
 
 def local_path(spark: SparkSession, path: str) -> tuple[str, Path] | None:
     """Return `path` as Spark qualifies it and as Python opens it; None where it is not on a local disk."""
-    system, where = _open(spark, path)
+    system, where = open_path(spark, path)
     if not _is_local(system):
         return None
     qualified = system.makeQualified(where)
@@ -112,16 +166,12 @@ def local_path(spark: SparkSession, path: str) -> tuple[str, Path] | None:
 
 def qualified(spark: SparkSession, path: str) -> str:
     """Return `path` as Spark qualifies it: with its file system, and from the root."""
-    system, where = _open(spark, path)
+    system, where = open_path(spark, path)
     return str(system.makeQualified(where))
 
 
-def read_text(spark: SparkSession, path: str) -> str:
+def text_of(spark: SparkSession, system: Any, where: Any) -> str:
     """Return the content of a file as UTF-8 text. Raises FileNotFoundError."""
-    return _text(spark, *_open(spark, path))
-
-
-def _text(spark: SparkSession, system: Any, where: Any) -> str:
     if not system.exists(where):
         raise FileNotFoundError(str(where))
     stream = system.open(where)
@@ -133,29 +183,26 @@ def _text(spark: SparkSession, system: Any, where: Any) -> str:
         stream.close()
 
 
-def modified_ms(spark: SparkSession, path: str) -> int | None:
-    """Return when the file was written, in epoch milliseconds; None for a missing file."""
-    system, where = _open(spark, path)
-    return int(system.getFileStatus(where).getModificationTime()) if system.exists(where) else None
+def write_text(system: Any, where: Any, text: str) -> None:
+    """Replace the content of a file. Atomic in object stores; elsewhere a reader may see a part of it."""
+    stream = system.create(where, True)
+    try:
+        stream.write(bytearray(text, "utf-8"))
+    finally:
+        stream.close()
 
 
 def list_names(spark: SparkSession, folder: str) -> list[str]:
     """Return the names in `folder`, sorted; [] for a missing folder."""
-    system, where = _open(spark, folder)
+    system, where = open_path(spark, folder)
     if not system.exists(where):
         return []
     return sorted(str(entry.getPath().getName()) for entry in system.listStatus(where))
 
 
-def delete_file(spark: SparkSession, path: str) -> None:
-    """Delete a file, if it exists. Raises the file system's error for a folder that is not empty."""
-    system, where = _open(spark, path)
-    system.delete(where, False)
-
-
 def delete_folder(spark: SparkSession, folder: str) -> None:
     """Delete a folder with everything in it, if it exists: one that the caller knows to be its own."""
-    system, where = _open(spark, folder)
+    system, where = open_path(spark, folder)
     system.delete(where, True)
 
 
@@ -165,7 +212,8 @@ def create_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> None
     Raises FileExistsError for a folder that has files."""
     if list_names(spark, folder):
         raise FileExistsError(f"{folder} holds files, so it cannot become a working folder of {pipeline!r}")
-    TextFile(spark, f"{folder}/{OWNER_FILE}").write(json.dumps({"pipeline": pipeline}))
+    system, where = open_path(spark, f"{folder}/{OWNER_FILE}")
+    write_text(system, where, json.dumps({"pipeline": pipeline}))
 
 
 def delete_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> bool:
@@ -174,10 +222,10 @@ def delete_owned_folder(spark: SparkSession, folder: str, pipeline: str) -> bool
     Any other folder is left alone, and the result is False."""
     if _owner(spark, folder) != pipeline:
         return False
-    system, where = _open(spark, folder)
+    system, where = open_path(spark, folder)
     for name in list_names(spark, folder):
         if name != OWNER_FILE:  # deleted last, so that an interrupted deletion can be repeated
-            system.delete(_open(spark, f"{folder}/{name}")[1], True)
+            system.delete(open_path(spark, f"{folder}/{name}")[1], True)
     system.delete(where, True)
     return True
 
@@ -187,25 +235,24 @@ def delete_folder_without_owner(spark: SparkSession, folder: str) -> bool:
 
     That is one which is empty, or has nothing but an owner's file that is not complete. Any other folder, and a file,
     is left alone, and the result is False."""
-    system, where = _open(spark, folder)
+    system, where = open_path(spark, folder)
     if not system.exists(where) or not system.getFileStatus(where).isDirectory():
         return False
     names = list_names(spark, folder)
     if _owner(spark, folder) is not None or not all(map(is_owner_file, names)):
         return False
     for name in names:
-        delete_file(spark, f"{folder}/{name}")
+        system.delete(open_path(spark, f"{folder}/{name}")[1], False)
     return bool(system.delete(where, False))
 
 
 def _owner(spark: SparkSession, folder: str) -> str | None:
-    system, where = _open(spark, folder)
+    system, where = open_path(spark, folder)
     if not system.exists(where) or not system.getFileStatus(where).isDirectory():
         return None
-    text = TextFile(spark, f"{folder}/{OWNER_FILE}").read()
     try:
-        owner = json.loads(text or "")
-    except ValueError:
+        owner = json.loads(text_of(spark, *open_path(spark, f"{folder}/{OWNER_FILE}")))
+    except (ValueError, FileNotFoundError):
         return None
     name = owner.get("pipeline") if isinstance(owner, dict) else None
     return name if isinstance(name, str) else None

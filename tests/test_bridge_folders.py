@@ -15,7 +15,7 @@ def test_names_beside_and_inside_a_table() -> None:
 
 def test_names_in_the_checkpoint() -> None:
     assert folders.lease_file("/c/", "ingest") == "/c/ingest.lease.json"
-    assert folders.claim_file("/c", "publish", "ab12", 0) == "/c/publish.lease.ab12.0.claim"
+    assert folders.claim_file("publish", "ab12", 0) == "publish.lease.ab12.0.claim"
     assert folders.state_folder(f"{folders.runs_folder('/c', 'ingest')}/run1") == "/c/ingest/run1/state"
     assert folders.publish_log_folder("/c") == "/c/publish"
     assert folders.partition_counts_file("/c") == "/c/publish.partitions.json"

@@ -1,4 +1,4 @@
-"""Small files through Hadoop's FileSystem."""
+"""Folders through Hadoop's FileSystem."""
 
 from __future__ import annotations
 
@@ -11,31 +11,9 @@ from bridge import storage
 from bridge.bridge_folders import OWNER_FILE
 from bridge.errors import BridgeError
 from bridge.lake.local_store import LocalStore, make_folder
+from bridge.small_files import TextFile
 
 pytestmark = pytest.mark.versions
-
-
-def test_files_are_listed_read_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    folder = tmp_path / "a b"
-    folder.mkdir()
-    (folder / "2").write_text("zwei\n", encoding="utf-8")
-    (folder / "1").write_text("größer", encoding="utf-8")
-    assert storage.list_names(spark, str(folder)) == ["1", "2"]
-    assert storage.read_text(spark, str(folder / "1")) == "größer"
-    for _ in range(2):
-        storage.delete_file(spark, str(folder / "1"))
-    assert storage.list_names(spark, str(folder)) == ["2"]
-    with pytest.raises(Exception, match="not empty"):
-        storage.delete_file(spark, str(folder))
-    with pytest.raises(FileNotFoundError):
-        storage.read_text(spark, str(folder / "1"))
-
-
-def test_a_file_s_age(spark: SparkSession, tmp_path: Path) -> None:
-    file = tmp_path / "a b.json"
-    assert storage.modified_ms(spark, str(file)) is None
-    file.touch()
-    assert storage.modified_ms(spark, str(file)) == int(file.stat().st_mtime * 1000)
 
 
 def test_only_a_folder_that_was_made_for_the_pipeline_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
@@ -72,7 +50,7 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_way_out(spark: SparkSess
     for make in (
         lambda: LocalStore(str(in_the_way)).put_if_absent("1.json", b"{}"),
         lambda: LocalStore(str(in_the_way)).create("1.json", b"{}"),
-        lambda: storage.TextFile(spark, str(in_the_way / "1.json")).write("{}"),
+        lambda: TextFile(spark, str(in_the_way / "1.json")).write("{}"),
         lambda: storage.make_local_folder(spark, str(in_the_way)),
     ):
         with pytest.raises(BridgeError) as caught:

@@ -21,7 +21,6 @@ from bridge.delta.merge_contract import MergeResult
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
-from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
 from bridge.ingest_progress import IngestProgress, app_id
 from bridge.lake.commit import append_info, write_commit
@@ -29,6 +28,7 @@ from bridge.lake.data_files import arrow_schema
 from bridge.lake.snapshot import Action, Snapshot, open_snapshot
 from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import Store
+from bridge.storage import store_for_writing
 from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bridge.delta.table import Table
-from bridge.delta.table_store import store_at
 from bridge.lake.snapshot import Action, Snapshot, last_checkpoint
+from bridge.storage import store_at
 from bridge.ways import NotThisWay
 
 __all__ = ["FileChanges", "commits_since_checkpoint", "file_changes", "read_file_changes"]

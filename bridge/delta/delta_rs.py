@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from bridge.delta.delta_errors import replaced_error
 from bridge.delta.table import Table
-from bridge.delta.table_store import store_for_writing
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
+from bridge.storage import store_for_writing
 from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:

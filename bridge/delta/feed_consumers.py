@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql import functions as F
 
-from bridge import storage
 from bridge.bridge_folders import consumer_file, consumer_of, consumers_folder
 from bridge.delta.change_feed import latest_version
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.metrics import now_ms
+from bridge.small_files import SmallFiles
 
 __all__ = ["MARGIN_SECONDS", "FeedConsumer", "FeedConsumers", "Lag", "lags"]
 
@@ -64,33 +64,34 @@ class FeedConsumers:
     """The feed consumers that are registered at one table."""
 
     def __init__(self, table: Table) -> None:
-        self._spark, self._table = table.spark, table
+        self._table = table
         location = table.target.path
         if location is None:
             with table_errors(table):
                 location = str(table.delta().detail().select("location").collect()[0][0])
         self.table_folder = location
         self.folder = consumers_folder(location)
+        self._files = SmallFiles(table.spark, self.folder)
 
     def register(self, pipeline: str, version: int, checkpoint: str) -> None:
         """Record that `pipeline` has published up to `version`. Raises the store's own error when it refuses."""
         consumer = FeedConsumer(pipeline, version, self._table.id, now_ms(), checkpoint)
-        storage.TextFile(self._spark, self._file(pipeline)).write(json.dumps(asdict(consumer)))
+        self._files.replace(consumer_file(pipeline), json.dumps(asdict(consumer)))
 
     def all(self) -> list[FeedConsumer]:
         """The registered consumers of the table, by name; those of an earlier table in this folder are left out.
 
         Raises TableError for a file that cannot be read, as it is not known what its pipeline still needs.
         """
-        pipelines = map(consumer_of, storage.list_names(self._spark, self.folder))
+        pipelines = map(consumer_of, self._files.names())
         consumers = [self._read(pipeline) for pipeline in pipelines if pipeline is not None]
         return [c for c in consumers if c is not None and c.table_id == self._table.id]
 
     def forget(self, pipeline: str) -> bool:
         """Remove a registration; False when there is none."""
-        if consumer_file(pipeline) not in storage.list_names(self._spark, self.folder):
+        if consumer_file(pipeline) not in self._files.names():
             return False
-        storage.delete_file(self._spark, self._file(pipeline))
+        self._files.delete(consumer_file(pipeline))
         return True
 
     def _read(self, pipeline: str) -> FeedConsumer | None:
@@ -98,7 +99,7 @@ class FeedConsumers:
         for attempt in range(_READS):
             time.sleep(0.2 * attempt)  # a store without atomic replacement may return a part of it
             try:
-                return FeedConsumer(**json.loads(storage.read_text(self._spark, self._file(pipeline))))
+                return FeedConsumer(**json.loads(self._files.read(consumer_file(pipeline))))
             except FileNotFoundError:
                 return None
             except (ValueError, TypeError) as error:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.optimize_vacuum import LOG_RETENTION, interval_seconds
 from bridge.delta.table import Table
-from bridge.delta.table_store import opened_store
 from bridge.lake.snapshot import last_checkpoint
 from bridge.lake.store import Store
 from bridge.log_layout import LOG_FOLDER, checksum_version, commit_path, version_of
+from bridge.storage import opened_store
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -22,10 +22,10 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.row_constraints import row_constraints
-from bridge.delta.table_store import store_at
 from bridge.lake.snapshot import followed
 from bridge.lake.store import Store
 from bridge.schema import RowConstraint
+from bridge.storage import store_at
 from bridge.ways import NotThisWay
 
 __all__ = ["TableDescription", "describe", "is_plain", "log_store", "newest_commits", "newest_version"]

@@ -39,7 +39,6 @@ from bridge.delta.merge_semantics import MergeSemantics, MergeStatement, upsert_
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
-from bridge.delta.table_store import store_for_writing
 from bridge.delta.txn_settings import committed_version
 from bridge.ingest_progress import IngestProgress, app_id
 from bridge.lake.commit import commit_info, mark_rows, removed, write_commit
@@ -48,6 +47,7 @@ from bridge.lake.new_files import write_change_file, write_parts
 from bridge.lake.snapshot import Action, Snapshot, open_snapshot
 from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import at_once
+from bridge.storage import store_for_writing
 from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,12 +90,23 @@ class LocalStore:
         """See `Store`."""
         self._at(path).unlink(missing_ok=True)
 
-    def flush(self, paths: Iterable[str]) -> None:
-        """Put files that others have written, and their names in their folders, on the disk, each once."""
-        files = [self._at(path) for path in paths]
-        for each in dict.fromkeys((*files, *(file.parent for file in files), Path(self.folder))):
-            if each.exists():
-                sync(each)
+    def replace(self, path: str, data: bytes) -> None:
+        """See `Store`."""
+        final = self._at(path)
+        make_folder(final.parent)
+        scratch = final.with_name(scratch_name(final.name))
+        try:
+            scratch.write_bytes(data)
+            os.replace(scratch, final)
+        except BaseException:
+            with suppress(OSError):
+                scratch.unlink(missing_ok=True)
+            raise
+
+    def modified(self, path: str) -> float | None:
+        """See `Store`."""
+        found = self.head(path)
+        return None if found is None else found.modified
 
     def _at(self, path: str) -> Path:
         return Path(self.folder, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["RemoteStore"]
 
 _TRIES = 5
+_WRITER = "bridgewriter"
+"""Of metadata; Azure takes no other signs in its name."""
 _CLIENTS = 64
 _WHOLE = 1 << 20
 """A smaller file is brought at once; of a larger one the end, where Parquet keeps what is where."""
@@ -67,7 +70,7 @@ class RemoteStore:
         """See `Store`. One request for each thousand names."""
         import obstore
 
-        prefix = f"{folder}/"
+        prefix = f"{folder}/" if folder else ""
         with self._answers(folder):
             listed = obstore.list(self._client, prefix, offset=f"{prefix}{after}" if after else None)
             paths = [entry["path"] for batch in listed for entry in batch]
@@ -82,18 +85,19 @@ class RemoteStore:
             obstore.put(self._client, path, memoryview(data).cast("B"))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """See `Store`. Two writers must not write the same bytes: who finds them takes them for its own, whose answer
-        was lost. Raises UnknownOutcome, too, where the store then does not answer."""
+        """See `Store`. The file carries a mark of its writer, who finds it where the answer was lost. Raises
+        UnknownOutcome, too, where the store then does not answer."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
+        writer = uuid.uuid4().hex
         for attempt in range(1, _TRIES + 1):
             try:
-                obstore.put(self._client, path, data, mode="create")
+                obstore.put(self._client, path, data, mode="create", attributes={_WRITER: writer})
                 return True
             except (AlreadyExistsError, PreconditionError, GenericError):
                 with suppress(FileNotFoundError, NotThisWay):
-                    return self.read(path) == data
+                    return self._writer_of(path) == writer
                 # 409: another request for the object was under way, and did not succeed.
                 time.sleep(0.1 * attempt)
             except Exception as failed:
@@ -101,6 +105,22 @@ class RemoteStore:
         raise UnknownOutcome(
             f"{self.location} does not say whether {path} was written; start the run again: it continues from the table"
         )
+
+    def _writer_of(self, path: str) -> str | None:
+        """The mark of a file; None for one of another program."""
+        import obstore
+
+        with self._answers(path):
+            return obstore.get(self._client, path).attributes.get(_WRITER)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """See `Store`."""
+        self.create(path, data)
+
+    def modified(self, path: str) -> float | None:
+        """See `Store`."""
+        found = self.head(path)
+        return None if found is None else found.modified
 
     def delete(self, path: str) -> None:
         """See `Store`."""

@@ -102,6 +102,15 @@ class Store(Protocol):
         """Write a file that is not there; False, with nothing written, for one that is. Of several writers one wins."""
         ...
 
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file, also over one that is there, whose readers see the former content or the new one. A loss of
+        power may take it back."""
+        ...
+
+    def modified(self, path: str) -> float | None:
+        """When a file was written, in epoch seconds; None for one that is missing."""
+        ...
+
     def delete(self, path: str) -> None:
         """Delete a file. Does nothing for one that is missing."""
         ...

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_cleanup import checkpoint_if_due, clean_log
 from bridge.delta.table import Table
-from bridge.delta.table_store import opened_store
+from bridge.storage import opened_store
 from tests.delta.tables import at, by_copies, by_spark, content, frame, made
 
 HOUR = {"delta.logRetentionDuration": "interval 1 hours"}

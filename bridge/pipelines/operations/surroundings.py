@@ -26,8 +26,8 @@ from bridge.lease_owner import LeaseOwner
 from bridge.log_store import LOG_STORES
 from bridge.metrics import lineage, otlp, prometheus
 from bridge.quality import suite
+from bridge.small_files import TextFile
 from bridge.spark_versions import or_public
-from bridge.storage import TextFile
 
 __all__ = [
     "CONTAINER_LIMIT",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from bridge import storage
 from bridge.definition import Definition
 from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import FeedConsumers
@@ -12,6 +11,7 @@ from bridge.delta.table import Table
 from bridge.log_layout import commit_file, log_folder
 from bridge.pipelines.runtime.retention_warnings import log_retention_warning
 from bridge.publish_progress import PublishProgress
+from bridge.small_files import SmallFiles
 
 __all__ = ["ConsumerRegistration"]
 
@@ -57,7 +57,7 @@ class ConsumerRegistration:
         log = log_folder(self._consumers.table_folder)
         try:
             # Delta cleans its log by this time; DESCRIBE HISTORY would need a Spark job.
-            written = storage.modified_ms(self._table.spark, f"{log}/{commit_file(progress.version + 1)}")
+            written = SmallFiles(self._table.spark, log).modified_ms(commit_file(progress.version + 1))
         except Exception:  # a store that cannot be read by path: no warning
             return None
         if written is None:

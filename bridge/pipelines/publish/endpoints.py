@@ -19,7 +19,7 @@ from bridge.kafka.topic_creation import partition_counts
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.publish.added_columns import with_added_columns
 from bridge.pipelines.runtime.preflight import publish_warnings, published_table
-from bridge.storage import TextFile
+from bridge.small_files import TextFile
 
 __all__ = ["Endpoints", "PartitionCount"]
 

@@ -9,7 +9,8 @@ from bridge.config.paths import is_uri
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
 from bridge.quality.report import write
-from bridge.storage import TextFile, local_path
+from bridge.small_files import TextFile
+from bridge.storage import local_path
 
 __all__ = ["write_file", "write_report_file"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from bridge import storage
 from bridge.config.paths import is_uri
 from bridge.delta.delta_errors import error_names
 from bridge.errors import DefinitionError
 from bridge.pipelines.quality.report_file import write_file
 from bridge.quality import suite
 from bridge.quality.suite import Suite
+from bridge.small_files import TextFile
 
 __all__ = ["load_suite", "refuse_existing", "write_suite_file"]
 
@@ -41,18 +41,19 @@ def _exists(spark: SparkSession, file: str) -> bool:
     if not is_uri(file):
         return Path(file).exists()
     try:
-        return storage.modified_ms(spark, file) is not None
+        return TextFile(spark, file).read() is not None
     except Py4JJavaError as failed:
         raise _unreadable(file, failed) from failed
 
 
 def _stored_text(spark: SparkSession, file: str) -> str:
     try:
-        return storage.read_text(spark, file)
-    except FileNotFoundError:
-        raise DefinitionError(f"{file}: the quality suite cannot be read: there is no such file") from None
+        text = TextFile(spark, file).read()
     except Py4JJavaError as failed:
         raise _unreadable(file, failed) from failed
+    if text is None:
+        raise DefinitionError(f"{file}: the quality suite cannot be read: there is no such file")
+    return text
 
 
 def _unreadable(file: str, failed: Py4JJavaError) -> DefinitionError:

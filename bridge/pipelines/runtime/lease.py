@@ -3,7 +3,7 @@
 A script and a job as a whole have one in the folder of their state.
 
 A second run of the same side ends at once and names the first. Of several that start at the same moment, one gets the
-lease, where the storage can create a file only if it is absent (see `write_once`). The correctness of table and topic
+lease, where the storage can create a file only if it is absent (see `SmallFiles`). The correctness of table and topic
 does not depend on the lease: of two runs that commit the same batch, Delta lets one through; a newer exactly-once
 publish fences the older one, and an at-least-once publish repairs what the older one wrote (`foreign_writes`).
 """
@@ -21,14 +21,12 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from bridge import storage
 from bridge.bridge_folders import claim_file, lease_file
 from bridge.definition import Definition
-from bridge.delta.write_once import write_once
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
-from bridge.storage import TextFile
+from bridge.small_files import SmallFiles, TextFile
 
 __all__ = ["Lease", "LeaseTiming", "acquire_lease", "acquire_lease_in"]
 
@@ -121,6 +119,7 @@ class Lease:
         self._spark, self._poll_seconds = spark, timing.poll_seconds
         self._checkpoint, self._side, self._option = folder, side, option
         self._file = TextFile(spark, lease_file(self._checkpoint, side))
+        self._claims = SmallFiles(spark, self._checkpoint)
         every = timing.heartbeat_seconds if self._file.local else timing.remote_heartbeat_seconds
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         self._owner = current_process(name, verb, uuid.uuid4().hex[:12], since=since, every=every)
@@ -150,9 +149,9 @@ class Lease:
         A claim file named after that text is created first: only one run can create it.
         """
         name = hashlib.sha256((text or "").encode()).hexdigest()[:16]
-        claim = claim_file(self._checkpoint, self._side, name, attempt)
+        claim = claim_file(self._side, name, attempt)
         try:
-            if not write_once(self._spark, claim, self._owner.to_json()):
+            if not self._claims.put_if_absent(claim, self._owner.to_json()):
                 return False
             # A slow run may create the same claim again after another one has taken the lease and deleted its claim.
             is_unchanged = self._read() == text
@@ -167,7 +166,7 @@ class Lease:
             ) from failed
         for number in range(attempt + 1):
             with suppress(Exception):
-                storage.delete_file(self._spark, claim_file(self._checkpoint, self._side, name, number))
+                self._claims.delete(claim_file(self._side, name, number))
         return is_unchanged
 
     def _is_replaced(self, text: str | None) -> bool:

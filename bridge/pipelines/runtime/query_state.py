@@ -16,6 +16,7 @@ from bridge import bridge_folders, storage
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
+from bridge.small_files import SmallFiles
 from bridge.spark_versions import checkpoint_file_manager
 
 __all__ = ["batch_end", "query_state_folder"]
@@ -70,7 +71,8 @@ def batch_end(spark: SparkSession, checkpoint: str, batch_id: int) -> Offsets:
     They are in the write-ahead offset log (version line, metadata line, one line per source), which Spark writes before
     it calls foreachBatch.
     """
-    version, _metadata, source = storage.read_text(spark, f"{checkpoint}/offsets/{batch_id}").splitlines()[:3]
+    text = SmallFiles(spark, f"{checkpoint}/offsets").read(str(batch_id))
+    version, _metadata, source = text.splitlines()[:3]
     if version != "v1":
         raise ValueError(f"Spark's offset log has version {version!r}; the bridge reads v1")
     return Offsets.from_json(source)

@@ -15,7 +15,7 @@ from bridge import config
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.lease_owner import LeaseOwner
 from bridge.pipelines.runtime.lease import acquire_lease
-from bridge.storage import TextFile
+from bridge.small_files import TextFile
 from tests.pipelines.leases import FILE, Desk, at_work
 
 

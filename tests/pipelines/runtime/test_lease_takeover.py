@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from bridge import lease_owner
 from bridge.errors import ConcurrentRunError
 from bridge.pipelines.runtime.lease import LeaseTiming
-from bridge.storage import TextFile
+from bridge.small_files import TextFile
 from tests.pipelines.leases import EVERY, Desk, at_work
 
 

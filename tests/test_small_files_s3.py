@@ -1,4 +1,4 @@
-"""Whole objects on S3, written once by conditional requests, which Hadoop has since 3.4.2 (Spark 4.1)."""
+"""Small objects on S3, by the store of the tables: written once by conditional requests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge import storage
-from bridge.delta.write_once import write_once
 from bridge.errors import BridgeError
+from bridge.small_files import SmallFiles, TextFile
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore
+
+
+def write_once(spark: SparkSession, path: str, text: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return SmallFiles(spark, folder).put_if_absent(name, text)
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def test_of_many_writers_to_s3_one_wins(spark: SparkSession, store: ObjectStore,
         with ThreadPoolExecutor(4) as pool:
             won = list(pool.map(lambda n, p=path: write_once(spark, p, f"größer {n}"), range(4)))
         assert won.count(True) == 1
-        assert storage.read_text(spark, path) == f"größer {won.index(True)}"
+        assert TextFile(spark, path).read() == f"größer {won.index(True)}"
         assert not write_once(spark, path, "later")
     assert len(store.names(bucket.removeprefix(f"s3a://{BUCKET}/"))) == 5
 

@@ -6,9 +6,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.delta.table_store import store_at
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
+from bridge.storage import store_at
 from bridge.ways import NotThisWay
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""Whole files, written once, on a local disk and through Hadoop's rename."""
+"""Small files on a local disk and through Hadoop's FileSystem: whole, and of several writers one wins."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge import storage
-from bridge.delta.write_once import write_once
+from bridge.small_files import SmallFiles, TextFile
 
 pytestmark = pytest.mark.versions
 
@@ -27,10 +26,34 @@ def path_of(request: pytest.FixtureRequest, spark: SparkSession, lake: Path) -> 
     return lambda name: f"viewfs:///lake/{name}"
 
 
+def write_once(spark: SparkSession, path: str, text: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return SmallFiles(spark, folder).put_if_absent(name, text)
+
+
+def test_files_are_listed_read_replaced_and_deleted(spark: SparkSession, path_of: PathOf, lake: Path) -> None:
+    files = SmallFiles(spark, path_of("a b"))
+    assert files.names() == []
+    files.replace("2", "zwei\n")
+    files.replace("1", "größer")
+    assert [name for name in files.names() if not name.endswith(".crc")] == ["1", "2"]
+    assert files.read("1") == "größer" == TextFile(spark, path_of("a b/1")).read()
+    TextFile(spark, path_of("a b/1")).write("1")
+    assert files.read("1") == "1"
+    at = int((lake / "a b/1").stat().st_mtime * 1000)
+    assert abs((files.modified_ms("1") or 0) - at) < 1000 and files.modified_ms("3") is None
+    for _ in range(2):
+        files.delete("1")
+    assert [name for name in files.names() if not name.endswith(".crc")] == ["2"]
+    with pytest.raises(FileNotFoundError):
+        files.read("1")
+    assert TextFile(spark, path_of("a b/1")).read() is None
+
+
 def test_the_file_appears_whole(spark: SparkSession, path_of: PathOf, lake: Path) -> None:
     assert write_once(spark, path_of("a/b/1.json"), "größer\n")
     assert (lake / "a/b/1.json").read_bytes() == "größer\n".encode()
-    assert storage.read_text(spark, path_of("a/b/1.json")) == "größer\n"
+    assert TextFile(spark, path_of("a/b/1.json")).read() == "größer\n"
 
 
 def test_an_existing_file_stays_as_it_is(spark: SparkSession, path_of: PathOf, lake: Path) -> None:
