@@ -94,7 +94,7 @@ WAYS = (
     Way(
         "send a range",
         "driver",
-        "what the driver has read, at-least-once, without a gate",
+        "what the driver has read, at-least-once",
         _ANY,
         _ANY,
         "pipelines/publish/test_driver_records.py",

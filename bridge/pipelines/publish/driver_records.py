@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
+from bridge.columns import KIND
 from bridge.definition import Definition, Topic
 from bridge.delta.changed_files import BEFORE_IMAGE, CHANGE_TYPE, DELETE, INSERT, changes_in_driver
 from bridge.delta.table import Table
@@ -17,6 +18,7 @@ from bridge.pipelines.changes.declared_times import has_longer_keys
 from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
 from bridge.pipelines.publish.range_records import DriverRecords
 from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
 __all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
@@ -35,7 +37,8 @@ def driver_records(
     """
     encoder = driver_encoder(planned, definition, topic)
     first, last = planned.recorded.first, planned.recorded.last
-    columns = list(encoder.sources)
+    judged = () if definition.gate is None else table.columns
+    columns = list(dict.fromkeys((*encoder.sources, *judged)))
     changes = changes_in_driver(table, first, last, columns, most_bytes=MOST_BYTES, most_rows=MOST_ROWS)
     if not topic.appends and has_longer_keys(changes, topic.schema):
         raise NotThisWay("a key has more digits of time than the topic's")
@@ -46,10 +49,12 @@ def driver_records(
     else:
         changes = changes.filter(pc.not_equal(kinds, BEFORE_IMAGE))
     retracts = pc.equal(changes[CHANGE_TYPE], DELETE)
-    sent = pa.table(
-        [*(changes[column] for column in columns), retracts], names=[*encoder.sources.values(), RETRACTS]
-    )
-    return DriverRecords(sent, encoder)
+    sources = encoder.sources
+    sent = pa.table([*(changes[c] for c in sources), retracts], names=[*sources.values(), RETRACTS])
+    if definition.gate is None:
+        return DriverRecords(sent, encoder)
+    kind = pc.if_else(retracts, RowKind.DELETE.value, RowKind.UPDATE_AFTER.value)
+    return DriverRecords(sent, encoder, changes.select(list(table.columns)).append_column(KIND, kind))
 
 
 def driver_encoder(planned: PlannedRange, definition: Definition, topic: Topic) -> RecordEncoder:
@@ -58,8 +63,8 @@ def driver_encoder(planned: PlannedRange, definition: Definition, topic: Topic) 
         raise NotThisWay("all rows of the table are sent")
     if planned.compaction not in (Compaction.WITHOUT_BEFORE_IMAGES, Compaction.INSERTS_ONLY):
         raise NotThisWay("changes of a key are compacted")
-    if definition.gate is not None:
-        raise NotThisWay("the gate looks at its rows")
+    if definition.gate is not None and topic.appends:
+        raise NotThisWay("the gate names rows without a key by their versions")
     if topic.sink.parallelism is not None or topic.sink.partitioner != "default":
         raise NotThisWay("tasks decide where its records go")
     if topic.sink.headers or any(not column.virtual for column in topic.schema.metadata):

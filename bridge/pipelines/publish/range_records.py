@@ -55,6 +55,8 @@ class DriverRecords:
 
     rows: pa.Table
     encoder: RecordEncoder
+    judged: pa.Table | None = None
+    """What the gate looks at, if there is one: the table's columns and `__kind`."""
 
 
 def changes_in_range(planned: PlannedRange, table: Table, definition: Definition) -> DataFrame:

@@ -24,6 +24,7 @@ from bridge.columns import AFTER
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
+from bridge.delta.engine_choice import changes_frame
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.sink import ProduceResult
@@ -41,7 +42,7 @@ from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.foreign_writes import ForeignWriteMonitor
 from bridge.pipelines.publish.planned_range import PlannedRange
 from bridge.pipelines.publish.range_planner import RangePlanner
-from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
+from bridge.pipelines.publish.range_records import DriverRecords, changes_in_range, encode_changes_of_range
 from bridge.pipelines.publish.sharding import sharding_for
 from bridge.pipelines.publish.start_position import start_position
 from bridge.pipelines.runtime.executors import check_executors
@@ -109,7 +110,6 @@ def check_range(
 
 
 _POLL_SECONDS = 0.1
-_NO_COUNTS: row_gate.Counts = ()
 
 
 def publish(
@@ -263,14 +263,17 @@ class _Run:
             ExitStack() as stack,
         ):
             try:
-                send, gate_counts = self._send_in_driver(planned), _NO_COUNTS
-                sender = encoder = told("driver")
+                records_in_driver = self._driver_records(planned)
             except NotThisWay as reason:
                 sender = told("tasks", reason)
                 changes = changes_in_range(planned, table, self.definition)
                 gate_counts = check_range(self.definition, changes, self.notices, stack)
                 records, encoder = encode_changes_of_range(changes, planned.recorded, self.definition, topic)
                 send = partial(self.delivery.send, records, planned.recorded)
+            else:
+                sender = encoder = told("driver")
+                gate_counts = self._judged(records_in_driver, stack)
+                send = partial(self._send_in_driver, records_in_driver)
             sending_since = time.monotonic()
             sent = produce_range(send, planned.recorded, self.lease, topic, table)
             send_seconds = time.monotonic() - sending_since
@@ -313,14 +316,23 @@ class _Run:
             )
         )
 
-    def _send_in_driver(self, planned: PlannedRange) -> Callable[[], ProduceResult]:
-        """What sends the range from the driver. Raises NotThisWay where Spark's tasks send it."""
-        send = self.delivery.send_in_driver
-        if send is None:
+    def _driver_records(self, planned: PlannedRange) -> DriverRecords:
+        """What the driver sends of the range. Raises NotThisWay where Spark's tasks send it."""
+        if self.delivery.send_in_driver is None:
             raise NotThisWay("it is sent in transactions")
-        return partial(
-            send, driver_records(planned, self.endpoints.table, self.definition, self.endpoints.topic)
-        )
+        return driver_records(planned, self.endpoints.table, self.definition, self.endpoints.topic)
+
+    def _send_in_driver(self, records: DriverRecords) -> ProduceResult:
+        send = self.delivery.send_in_driver
+        assert send is not None
+        return send(records)
+
+    def _judged(self, records: DriverRecords, stack: ExitStack) -> row_gate.Counts:
+        """Do as `check_range` with what the driver has read."""
+        if records.judged is None:
+            return ()
+        rows = changes_frame(self.endpoints.table, records.judged)
+        return check_range(self.definition, rows, self.notices, stack)
 
     def _check_foreign_writes(self) -> None:
         """Repair foreign writes while there is nothing to publish."""

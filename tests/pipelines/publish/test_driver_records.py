@@ -191,14 +191,20 @@ _TWO = PlannedRange(PublishRange(4, 5), Compaction.WITHOUT_BEFORE_IMAGES)
         pytest.param(
             PlannedRange(PublishRange(4, 4, snapshot=True), Compaction.NONE),
             {},
-            "changes of a key are compacted",
+            "all rows of the table are sent",
             id="a snapshot",
         ),
         pytest.param(
             _ONE,
             {"sections": "quality: {suite: s.json, gate: fail}\n"},
-            "the gate looks at its rows",
+            None,
             id="a gate",
+        ),
+        pytest.param(
+            _TWO,
+            {"key": False, "sections": "quality: {suite: s.json, gate: fail}\n"},
+            "the gate names rows without a key by their versions",
+            id="a gate without a key",
         ),
         pytest.param(
             _TWO,
