@@ -19,9 +19,12 @@ from bridge.definition import Definition
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError
 from bridge.pipelines.compare.verify import verify
+from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.operations.maintain import maintain
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import check
+from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease
 from bridge.store_options import given_settings
 from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
@@ -129,6 +132,41 @@ def test_topics_and_a_table_on_s3_are_equal(
     told = caplog.text + Path(os.environ["BRIDGE_LOG"]).read_text()
     told += "".join(store.text(name) for name in own if name.endswith(".json"))
     assert SECRET not in told and KEY not in told
+
+
+def test_a_table_on_s3_is_corrected_repaired_and_maintained(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    store: ObjectStore,
+    bucket: str,
+) -> None:
+    """`replay`, `resync` and `maintain`: their files are in the bucket, and so are those of `ingest`."""
+    world = World.make(spark, broker, lake, unique)
+    into = pipeline(world, store, bucket, world.topic, "in")
+    world.send([upsert(1, "a"), upsert(2, "b"), ('{"id":3}', "{")])
+    assert ingest(spark, into).bad_records == 1
+
+    spark.sql(f"DELETE FROM delta.`{bucket}/orders` WHERE id = 1")
+    spark.sql(f"UPDATE delta.`{bucket}/orders` SET name = 'wrong' WHERE id = 2")
+    spark.sql(f"INSERT INTO delta.`{bucket}/orders` VALUES (9, 'ghost', 1)")
+    planned, done = resync(spark, into, dry_run=True), resync(spark, into)
+    assert (planned.inserted, planned.updated, planned.deleted) == (1, 1, 1)
+    assert (done.inserted, done.updated, done.deleted) == (1, 1, 1)
+    assert rows(store, bucket) == [(1, "a"), (2, "b")]
+
+    good = '{"id":3,"name":"c","amount":1}'
+    spark.sql(f"UPDATE delta.`{bucket}/bad` SET value = CAST('{good}' AS BINARY)")
+    assert replay(spark, into).replayed == 1
+    assert rows(store, bucket) == [(1, "a"), (2, "b"), (3, "c")]
+
+    maintained = maintain(spark, into)
+    assert maintained.files_compacted and maintained.files_deleted is not None
+    world.send([tombstone(1)])
+    assert ingest(spark, into).deleted == 1
+    assert rows(store, bucket) == [(2, "b"), (3, "c")]
+    assert sorted(path.name for path in lake.iterdir()) == []
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(200, marks=pytest.mark.slow)])
