@@ -50,7 +50,11 @@ def test_the_driver_judges_as_tasks_do(
         mine, theirs = publish_all()
         assert (mine.sender, theirs.sender) == ("driver", "tasks (publish.encoder is spark)")
         assert (mine.unexpected_rows, theirs.unexpected_rows) == (1, 1)
-        assert str(mine.warning).replace("out0", "out1") == theirs.warning
+        told = [
+            str(report.warning).replace(out.topic, "")
+            for report, out in zip((mine, theirs), outs, strict=True)
+        ]
+        assert told[0].replace("out0", "out1") == told[1]
     else:
         errors = []
         for number, out in enumerate(outs):
