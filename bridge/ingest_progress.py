@@ -47,6 +47,8 @@ class IngestProgress:
     """The commit has no records: it is where a first run began that does not read its topic from the beginning."""
     newest_ms: int | None = field(default=None, compare=False)
     """The timestamp of the newest record of the batch, epoch milliseconds, for people; None without records."""
+    reader: str = field(default="", compare=False)
+    """The reader of the batch and why not a faster one, for people."""
 
     def to_json(self, table_id: str) -> str:
         """Return the text for userMetadata of a commit to the table with that id."""
@@ -67,6 +69,7 @@ class IngestProgress:
                     **({"after": self.after} if self.after is not None else {}),
                     **({"starts": True} if self.starts else {}),
                     **({"newest": self.newest_ms} if self.newest_ms is not None else {}),
+                    **({"reader": self.reader} if self.reader else {}),
                 }
             }
         )
@@ -106,6 +109,7 @@ class IngestProgress:
             fields.get("after"),
             fields.get("starts", False),
             fields.get("newest"),
+            fields.get("reader", ""),
         )
         return progress, fields["table"]
 

@@ -84,6 +84,8 @@ class PublishProgress:
     lost: int = 0
     """Records that the broker has not acknowledged since the publish began or a resync last compared the topic with the
     table; above 0 only after runs with 'sink.delivery-guarantee' = 'none'."""
+    sender: str = field(default="", compare=False)
+    """What sent the last range and why not the faster way, for people; in the log only."""
 
     @property
     def has_begun(self) -> bool:
@@ -106,7 +108,7 @@ class PublishProgress:
     def for_offset_metadata(self) -> PublishProgress:
         """The part of the progress that fits into offset metadata in Kafka."""
         topics = self.topics if len(json.dumps(dict(self.topics))) <= _LONG_TOPICS else {}
-        return replace(self, ends=None, key=key_digest(self.key), topics=topics)
+        return replace(self, ends=None, key=key_digest(self.key), topics=topics, sender="")
 
     def to_json(self) -> str:
         """One line of JSON; `from_json` of this version and of later ones reads it."""
@@ -115,24 +117,27 @@ class PublishProgress:
             fields["open"] = {_JSON_NAMES.get(name, name): value for name, value in asdict(self.open).items()}
         if self.ends is not None:
             fields["ends"] = self.ends.tree()
-        return json.dumps({"bridge": fields})
+        # Beside the other fields, as an older bridge takes a field among them that it does not know for a broken file.
+        sender = fields.pop("sender")
+        return json.dumps({"bridge": fields, **({"sender": sender} if sender else {})})
 
     @classmethod
     def from_json(cls, text: str) -> PublishProgress:
         """Parse what `to_json` wrote. Raises ValueError for anything else, NotImplementedError for progress of a newer
         bridge."""
         try:
-            fields = json.loads(text)["bridge"]
+            written = json.loads(text)
+            fields = written["bridge"]
             if fields.pop("format") != _FORMAT:
                 raise NotImplementedError("written by a newer bridge")
             if fields.get("open") is not None:
-                names = {written: name for name, written in _JSON_NAMES.items()}
+                names = {in_json: name for name, in_json in _JSON_NAMES.items()}
                 fields["open"] = PublishRange(
                     **{names.get(n, n): value for n, value in fields["open"].items()}
                 )
             if fields.get("ends") is not None:
                 fields["ends"] = Offsets.from_tree(fields["ends"])
-            return cls(**fields)
+            return cls(**fields, sender=written.get("sender", ""))
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("not the progress of a publish") from error
 

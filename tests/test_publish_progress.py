@@ -71,6 +71,15 @@ def test_lost_records_add_up() -> None:
     assert PublishProgress.from_json(state.to_json()) == state
 
 
+def test_the_sender_is_where_older_bridges_do_not_look() -> None:
+    """A field that they do not know made them take a file of the log for a broken one."""
+    state = PublishProgress("p", "t", 3, 7, sender="tasks (all rows are sent)")
+    written = json.loads(state.to_json())
+    assert written["sender"] == state.sender and "sender" not in written["bridge"]
+    assert PublishProgress.from_json(state.to_json()).sender == state.sender
+    assert "sender" not in state.for_offset_metadata().to_json()
+
+
 def test_a_range_of_changes_ends_at_its_last_version() -> None:
     state = PublishProgress("p", "t", 3, 7)
     opened = state.opened(PublishRange(4, 9, shards=2))

@@ -325,6 +325,7 @@ class Look:
             line,
             version=version,
             engine=progress.engine or None,
+            reader=progress.reader or None,
             records_per_second=_rate(records, since, now_ms),
         )
         if newest is not None:

@@ -33,10 +33,11 @@ from tests.public_api import PublicApi
 def test_json_round_trip(
     pipeline: str, offsets: dict[tuple[str, int], int], ids: dict[str, str], batch: int
 ) -> None:
-    progress = IngestProgress(pipeline, "run", batch, Offsets(offsets), ids)
+    progress = IngestProgress(pipeline, "run", batch, Offsets(offsets), ids, reader=f"spark ({pipeline})")
     text = progress.to_json("table-id")
     assert "\n" not in text
-    assert IngestProgress.from_json(text) == (progress, "table-id")
+    read = IngestProgress.from_json(text)
+    assert read == (progress, "table-id") and read[0].reader == progress.reader
 
 
 @pytest.mark.parametrize("text", [None, "", "by hand", "{}", "[1]", "7", '{"bridge": 1}', '{"bridge": {}}'])

@@ -98,7 +98,7 @@ class AppendReader:
 def apply_appended(appends: FileAppends, batch: AppendedBatch, progress: IngestProgress) -> AppliedBatch:
     """Commit the files of `batch` together with `progress`. Does and raises as `apply_batch` does for the same records;
     raises NotThisWay, with no file left, if the table has changed since the files were written."""
-    progress = replace(progress, newest_ms=batch.read.newest_ms)
+    progress = replace(progress, newest_ms=batch.read.newest_ms, reader="consumer")
     failpoints.hit("ingest.before-merge")
     try:
         merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)
@@ -114,5 +114,5 @@ def apply_appended(appends: FileAppends, batch: AppendedBatch, progress: IngestP
         two_partitions=0,
         newest_event_ms=batch.newest_event_ms,
         needed_full_decode=False,
-        reader="consumer",
+        reader=progress.reader,
     )

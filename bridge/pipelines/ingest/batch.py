@@ -117,10 +117,10 @@ def apply_batch(
             compacted = compact(decoded, definition, persist)
         unexpected, warnings = judge_rows(compacted, definition)
         with step("merge", f"merging batch {progress.batch}"):
-            timed = replace(progress, newest_ms=decoded.read.newest_ms)
-            merged, engine = merge(decoded, compacted, definition, table, engines, timed)
+            progress = replace(progress, newest_ms=decoded.read.newest_ms, reader=told("spark", reader))
+            merged, engine = merge(decoded, compacted, definition, table, engines, progress)
         applied = report(decoded, compacted, merged, engine, unexpected, warnings)
-        return replace(applied, reader=told("spark", reader))
+        return replace(applied, reader=progress.reader)
 
 
 def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: Offsets | None) -> DataFrame:

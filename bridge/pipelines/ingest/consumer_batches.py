@@ -93,13 +93,14 @@ def apply_latest(
     """Apply `batch` to `table`, in one commit that carries `progress`. Does and raises as `apply_batch` does for the
     same records."""
     unexpected, warnings = _judged(definition, table, batch)
+    progress = replace(progress, newest_ms=batch.read.newest_ms, reader="consumer")
     failpoints.hit("ingest.before-merge")
     merged = engines.merge(
         table,
         batch.changes,
         key=definition.primary_key,
         adds=batch.upserts,
-        progress=replace(progress, newest_ms=batch.read.newest_ms),
+        progress=progress,
     )
     failpoints.hit("ingest.after-merge")
     result = merged.result
@@ -112,7 +113,7 @@ def apply_latest(
         newest_event_ms=batch.newest_event_ms,
         needed_full_decode=False,
         engine=str(merged),
-        reader="consumer",
+        reader=progress.reader,
         unexpected=unexpected,
         warnings=warnings,
     )

@@ -33,11 +33,15 @@ class Status:
     ingested: str | None
     """The offsets that the table has applied, as JSON."""
     ingest_batch: int | None
+    reader: str | None
+    """What read the last batch and why not a faster way; None where nothing was read."""
     engine: str | None
     """The merge engine of the last batch and the reason for it; None where nothing was merged."""
     pending_records: int | None
     """Offsets between the table and the topic's end."""
     published_version: int | None
+    sender: str | None
+    """What sent the last range and why not a faster way; None where nothing was sent."""
     pending_versions: int | None
     lost_records: int | None
     """Records that the broker has not acknowledged since the publish began or was last resynced, as
@@ -89,9 +93,11 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         table_version=version,
         ingested=ingested[0].offsets.to_json() if ingested else None,
         ingest_batch=ingested[0].batch if ingested else None,
+        reader=(ingested[0].reader or None) if ingested else None,
         engine=(ingested[0].engine or None) if ingested else None,
         pending_records=ingested[0].offsets.lag(end) if ingested else None,
         published_version=published.version if published and published.version != NOTHING else None,
+        sender=(published.sender or None) if published else None,
         pending_versions=version - published.version if published and version is not None else None,
         lost_records=(published.lost or None) if published else None,
         topic_end=end.to_json(),

@@ -282,7 +282,7 @@ class _Run:
             step("record", "recording progress"),
             explain_errors(self.spark, self.definition, "recording progress"),
         ):
-            progress = self.progress.closed(lost=sent.lost)
+            progress = replace(self.progress.closed(lost=sent.lost), sender=sender)
             ends = self.progress.ends
             repair = self.foreign_writes.repair(topic, table, progress, before=ends, sent=sent.records)
             self.progress = self.delivery.record(repair.progress)

@@ -12,6 +12,7 @@ from bridge.cli.app import main
 from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.explain import explain
 from bridge.pipelines.publish.run import publish
 from tests.pipelines.world import World, tombstone, upsert
@@ -42,8 +43,12 @@ def test_it_names_the_way_that_the_run_takes(worlds: tuple[World, World], once: 
         reports: list[BatchReport] = []
         publish(out.spark, out.definition("out"), listener=reports.append)
         assert [(r.sender, r.encoder) for r in reports] == [(found.sender, found.encoder)]
+        state = status(out.spark, out.definition("out"))
+        assert (state.reader, state.sender) == (None, found.sender)
         assert found.range.startswith("all rows of" if not records else "the changes of versions")
         assert (found.transactions is not None) == once
+    read = status(into.spark, into.definition(run={"checkpoint": "other"})).reader
+    assert read == "consumer"
     done = explain(out.spark, out.definition("out"))
     assert (done.range, done.sender, done.pending_versions) == ("there is nothing to send", None, 0)
     if not once:
