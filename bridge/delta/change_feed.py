@@ -311,7 +311,8 @@ def check_feed(table: Table, first: int, last: int, known_id: str, *, newest: in
             f"table {table}: versions {first} to {last} are needed, but the newest is {newest}: its log was "
             f"cut back; {REPUBLISH}"
         )
-    if changed_files(table, first, last) is not None:
+    with suppress(NotThisWay):
+        changed_files(table, first, last)
         return
     _plan(table, first, last)
     if first > 0 and properties.get("delta.columnMapping.mode", "none") != "none":

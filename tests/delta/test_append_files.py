@@ -182,7 +182,7 @@ def test_statistics_prune_files_and_count_rows(spark: SparkSession, lake: Path) 
 NESTED = [*FIELDS, T.StructField("a", T.ArrayType(T.StringType()))]
 REFUSED: list[tuple[Sequence[T.StructField], dict[str, str], str]] = [
     (NESTED, {}, "column 'a' is ARRAY<STRING>"),
-    (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'domainMetadata'"),
+    (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'rowTracking'"),
     (FIELDS, {"delta.columnMapping.mode": "name"}, "the table has the feature 'columnMapping'"),
 ]
 

@@ -107,7 +107,6 @@ def test_a_log_that_is_not_certain_is_left_to_delta(
 @pytest.mark.parametrize(
     "ddl",
     [
-        "(id BIGINT) USING delta CLUSTER BY (id)",
         "(id BIGINT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
         "(id BIGINT, v VARCHAR(3)) USING delta",
     ],
@@ -116,6 +115,14 @@ def test_tables_with_more_to_them_are_left_to_delta(spark: SparkSession, lake: P
     spark.sql(f"CREATE TABLE delta.`{lake / 't'}` {ddl}")
     assert describe(spark, target(lake / "t")) is None
     assert DeltaTable.isDeltaTable(spark, str(lake / "t"))
+
+
+def test_a_clustered_table_is_described_from_its_log(spark: SparkSession, lake: Path) -> None:
+    spark.sql(f"CREATE TABLE delta.`{lake / 't'}` (id BIGINT, v STRING) USING delta CLUSTER BY (v, id)")
+    found = describe(spark, target(lake / "t"))
+    assert found is not None and found.clustered_by == ("v", "id")
+    (detail,) = spark.sql(f"DESCRIBE DETAIL delta.`{lake / 't'}`").collect()
+    assert tuple(detail["clusteringColumns"]) == found.clustered_by
 
 
 def test_names_and_paths_with_a_version_are_left_to_delta(spark: SparkSession, lake: Path) -> None:
