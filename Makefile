@@ -24,7 +24,7 @@ SEED ?= 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -48,6 +48,11 @@ slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 
 cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of this machine; kill an executor, a worker
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
+
+azurite: $(READY) ## Run what must hold on an object store on a local server of Azure's (npm install --global azurite@3)
+	env -u BRIDGE_CASES_DIR BRIDGE_TEST_STORE=azure $(BIN)/pytest -m "slow or not slow" tests/lake/test_store.py \
+	  tests/test_storage_table_store_histories.py tests/test_small_files_s3.py \
+	  tests/pipelines/ingest/test_run_object_store.py
 
 faults: $(READY) ## Play ROUNDS=100 rounds of faults drawn by SEED, judge what is left, add them to docs/reliability.md (WHERE=cluster: on a standalone cluster)
 	$(BIN)/python -m tests.faults --rounds $(ROUNDS) --seed $(SEED) --where $(WHERE) \

@@ -70,6 +70,7 @@ _EXTENSIONS = (
 
 _CLIENTS = {
     "s3a": _Client("hadoop-aws", STORES["s3a"]),
+    "abfs": _Client("hadoop-azure", STORES["abfs"]),
     "abfss": _Client("hadoop-azure", STORES["abfss"]),
     "gs": _Client("gcs-connector", STORES["gs"]),
 }

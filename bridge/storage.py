@@ -11,6 +11,7 @@ Folders, among them those of Spark's checkpoints, are made and deleted through H
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 from bridge.bridge_folders import OWNER_FILE, is_owner_file
 from bridge.lake.local_store import LocalStore, make_folder
 from bridge.lake.remote_store import RemoteStore
-from bridge.store_options import ANONYMOUS, PROVIDERS, misread_name, s3_options
+from bridge.store_options import REMOTE, hadoop_options, misread_name
 from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
@@ -46,40 +47,19 @@ __all__ = [
 ]
 
 
-_KNOWN_PROVIDERS = (
-    "TemporaryAWSCredentialsProvider",
-    "SimpleAWSCredentialsProvider",
-    "EnvironmentVariableCredentialsProvider",
-    "IAMInstanceCredentialsProvider",
-    ANONYMOUS,
-)
-"""Providers of credentials that the library has, too, under other names."""
-_SPARK_ALONE = (
-    "accesspoint.arn",
-    "assumed.role.arn",
-    "custom.signers",
-    "encryption.algorithm",
-    "proxy.host",
-    "requester.pays.enabled",
-    "server-side-encryption-algorithm",
-    "signing-algorithm",
-)
-_NO_CONDITIONS = "fs.s3a.create.conditional.enabled"
-
-
 def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
     """The store of a table by its `Table.location`.
 
-    On S3, credentials that Hadoop has not are looked up by the library itself: in the environment, the instance or the
-    container. Raises NotThisWay for a location that only Spark reaches.
+    Credentials that Hadoop has not are looked up as `hadoop_options` says. Raises NotThisWay for a location that only
+    Spark reaches.
     """
     scheme, _, path = location.partition(":")
     if scheme == "file":
         # A Path of Hadoop as a text, in which no character is escaped: `%20`, `?` and `#` are in a name.
         return LocalStore(f"/{path.lstrip('/')}")
-    if scheme == "s3a":
-        return RemoteStore(location.rstrip("/"), _s3_options(spark, location))
-    raise NotThisWay(f"the table is stored in {scheme_of(location)}, not in local files or on s3a://")
+    if scheme not in REMOTE or scheme == "gs":  # no server has shown that its client keeps the contract
+        raise NotThisWay(f"the table is stored in {scheme_of(location)}, which only Spark reaches")
+    return RemoteStore(location.rstrip("/"), hadoop_options(location, _settings(spark)))
 
 
 def store_for_writing(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
@@ -105,30 +85,16 @@ def opened_store(target: DeltaTable) -> LocalStore | RemoteStore:
     return RemoteStore(target.table_uri.rstrip("/"), target._storage_options or {})
 
 
-def _s3_options(spark: SparkSession, location: str) -> dict[str, str]:
-    bucket = urlsplit(location).netloc
-    conf = _bucket_conf(spark, bucket)
-    for name in _SPARK_ALONE:
-        if (conf.get(f"fs.s3a.{name}") or "").strip().lower() not in ("", "false"):
-            raise NotThisWay(f"fs.s3a.{name} is set, which delta-rs does not follow")
-    if (conf.get(_NO_CONDITIONS) or "").strip().lower() == "false":
-        raise NotThisWay(f"{_NO_CONDITIONS} is false")
-    for provider in filter(None, (name.strip() for name in (conf.get(PROVIDERS) or "").split(","))):
-        if provider.rpartition(".")[2] not in _KNOWN_PROVIDERS:
-            raise NotThisWay(f"credentials come from {provider}, which delta-rs does not have")
-
-    def password(name: str) -> str | None:
-        secret = conf.getPassword(name)  # as Hadoop does, from its credential stores, too
-        return "".join(secret) if secret else None
-
-    return {"aws_conditional_put": "etag", **s3_options(conf.get, password)}
-
-
-def _bucket_conf(spark: SparkSession, bucket: str) -> Any:
-    """Hadoop's settings, those of the bucket in place of the general ones."""
+def _settings(spark: SparkSession) -> Callable[[str], str | None]:
+    """Looks up settings of Hadoop, in its credential stores, too."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    return jvm.org.apache.hadoop.fs.s3a.S3AUtils.propagateBucketOptions(conf, bucket)
+
+    def get(name: str) -> str | None:
+        found = conf.getPassword(name)
+        return None if found is None else str(jvm.java.lang.String.valueOf(found))
+
+    return get
 
 
 def make_local_folder(spark: SparkSession, path: str | None) -> None:

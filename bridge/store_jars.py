@@ -18,11 +18,13 @@ __all__ = ["STORES", "fetch_store_jars", "hadoop_version", "schemes_of"]
 
 STORES = {
     "s3a": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "abfs": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
     "abfss": "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
     "gs": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
 }
 """The class of each store's client."""
 _GIVEN = {
+    "abfs": "org.apache.hadoop:hadoop-azure:{hadoop}",
     "abfss": "org.apache.hadoop:hadoop-azure:{hadoop}",
     "gs": "com.google.cloud.bigdataoss:gcs-connector:3.0.13",
 }

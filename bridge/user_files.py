@@ -18,7 +18,7 @@ from bridge.store_options import file_options
 
 __all__ = ["folder_of", "location_of", "read_text", "resolved"]
 
-_SCHEMES = ("s3a", "s3", "abfss", "gs")
+_SCHEMES = ("s3a", "s3", "abfs", "abfss", "gs")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)(.*)", re.DOTALL)
 _CREDENTIALS = (
     "they come from the environment (for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the role of the "

@@ -36,7 +36,7 @@ class Way:
     """The test that compares it with a plainer way."""
 
 
-_NO_AZURE = "S3; on others the driver has no client"
+_STORES = "S3 and Azure; on others the driver has no client"
 _ANY = "yes"
 
 WAYS = (
@@ -52,7 +52,7 @@ WAYS = (
         "read a topic",
         "consumer, files",
         "tables without one; tasks write their data files",
-        _NO_AZURE,
+        _STORES,
         "object stores, and a disk that all machines have",
         "pipelines/ingest/test_append_reader.py",
     ),
@@ -61,7 +61,7 @@ WAYS = (
         "apply a batch",
         "driver",
         "batches and touched files within `merge.max-batch` and `merge.max-touched`",
-        _NO_AZURE,
+        _STORES,
         _ANY,
         "delta/test_merge_spark_histories.py",
     ),
@@ -69,7 +69,7 @@ WAYS = (
         "apply a batch",
         "files of consumers",
         "what `consumer, files` has written",
-        _NO_AZURE,
+        _STORES,
         "as `consumer, files`",
         "delta/test_append_files.py",
     ),
@@ -78,7 +78,7 @@ WAYS = (
         "read changes of a table",
         "driver",
         "ranges of at most 4 MiB and 100,000 rows",
-        _NO_AZURE,
+        _STORES,
         _ANY,
         "delta/test_changed_files.py",
     ),
@@ -112,7 +112,7 @@ WAYS = (
         "refresh a result",
         "driver",
         "plain aggregates of at most 8 MiB of added files",
-        _NO_AZURE,
+        _STORES,
         _ANY,
         "pipelines/scripts/test_driver_groups_histories.py",
     ),

@@ -14,11 +14,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.azure_store import AzureStore, azure_jars
 from tests.object_store import ObjectStore
 
 os.environ.setdefault("TZ", "UTC")
@@ -26,6 +28,7 @@ os.environ.setdefault("TZ", "UTC")
 if "BRIDGE_FAILPOINTS" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["BRIDGE_FAILPOINTS"] = tempfile.mkdtemp(prefix="bridge-failpoints-")
     atexit.register(shutil.rmtree, os.environ["BRIDGE_FAILPOINTS"], ignore_errors=True)
+ON_AZURE = os.environ.get("BRIDGE_TEST_STORE") == "azure"
 JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
     "-Xms1200m -Xmn600m -XX:MetaspaceSize=400m"
@@ -48,6 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         stores=() if pyspark.__version__.startswith("4.0.") else ("s3a",),
         conf={
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            **({"spark.jars": ",".join(map(str, azure_jars()))} if ON_AZURE else {}),
             # Hundreds of queries over a few rows: Spark's code generation and Java's second compiler do not pay back
             # what they cost. The demo, the jobs' tests and the acceptance cases run with both.
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
@@ -83,14 +87,15 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 @pytest.fixture(scope="session")
 def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    """A local S3 server with one bucket."""
-    with ObjectStore(tmp_path_factory.mktemp("s3")) as running:
-        yield running
+    """A local S3 server with one bucket; under `make azurite` a server of Azure's in its place."""
+    made = AzureStore if ON_AZURE else ObjectStore
+    with made(tmp_path_factory.mktemp("store")) as running:
+        yield cast("ObjectStore", running)
 
 
 @pytest.fixture
 def store(object_store: ObjectStore, spark: SparkSession) -> ObjectStore:
-    """The S3 server, which the session reaches."""
+    """The server, which the session reaches."""
     for name, value in object_store.settings().items():
         spark.conf.set(name, value)
     return object_store

@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 from bridge.embedded.processes import HOST, free_port, start_watchdog, stop_process
 
-__all__ = ["BUCKET", "KEY", "SECRET", "ObjectStore"]
+__all__ = ["BUCKET", "KEY", "SECRET", "ObjectStore", "only_on_s3"]
 
 BUCKET = "lake"
 KEY, SECRET = "the-access-key-of-tests", "the-secret-key-of-tests"
@@ -21,6 +23,8 @@ _ROOT = Path(__file__).parents[1]
 
 class ObjectStore:
     """A context manager with one bucket, `BUCKET`. The server keeps objects in memory."""
+
+    root = f"s3a://{BUCKET}"
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -85,6 +89,10 @@ class ObjectStore:
             "aws_secret_access_key": SECRET,
         }
 
+    def put(self, name: str, data: bytes) -> None:
+        """Write an object."""
+        self.client().put_object(Bucket=BUCKET, Key=name, Body=data)
+
     def names(self, prefix: str) -> list[str]:
         """The names of all objects below a prefix, in their order."""
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
@@ -93,3 +101,9 @@ class ObjectStore:
     def text(self, name: str) -> str:
         """The content of an object."""
         return str(self.client().get_object(Bucket=BUCKET, Key=name)["Body"].read().decode())
+
+
+def only_on_s3(store: object) -> None:
+    """Skip a test that needs S3 where the tests run on another store."""
+    if not isinstance(store, ObjectStore):
+        pytest.skip("needs S3")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from bridge.errors import BridgeError
 from bridge.small_files import SmallFiles, TextFile
 from tests.lossy_proxy import LossyProxy
-from tests.object_store import BUCKET, ObjectStore
+from tests.object_store import ObjectStore, only_on_s3
 
 
 def write_once(spark: SparkSession, path: str, text: str) -> bool:
@@ -22,7 +22,7 @@ def write_once(spark: SparkSession, path: str, text: str) -> bool:
 @pytest.fixture
 def bucket(store: ObjectStore, unique: Callable[[str], str]) -> str:
     """A folder of its own in the bucket."""
-    return f"s3a://{BUCKET}/{unique('once')}"
+    return f"{store.root}/{unique('once')}"
 
 
 def test_of_many_writers_to_s3_one_wins(spark: SparkSession, store: ObjectStore, bucket: str) -> None:
@@ -33,12 +33,13 @@ def test_of_many_writers_to_s3_one_wins(spark: SparkSession, store: ObjectStore,
         assert won.count(True) == 1
         assert TextFile(spark, path).read() == f"größer {won.index(True)}"
         assert not write_once(spark, path, "later")
-    assert len(store.names(bucket.removeprefix(f"s3a://{BUCKET}/"))) == 5
+    assert len(store.names(bucket.removeprefix(f"{store.root}/"))) == 5
 
 
 @pytest.fixture
 def proxy(store: ObjectStore, spark: SparkSession) -> Iterator[LossyProxy]:
     """Before the bucket `lossy`."""
+    only_on_s3(store)
     store.client().create_bucket(Bucket="lossy")
     with LossyProxy("127.0.0.1", store.port) as running:
         for name, value in store.settings("lossy", running.url).items():
@@ -59,6 +60,7 @@ def test_an_object_whose_response_got_lost_is_the_writer_s_own(
 
 
 def test_without_conditional_requests_s3_is_refused(spark: SparkSession, store: ObjectStore) -> None:
+    only_on_s3(store)
     store.client().create_bucket(Bucket="unconditional")
     for name, value in store.settings("unconditional").items():
         spark.conf.set(name, value)

@@ -7,12 +7,11 @@ import re
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.store import Store
-from bridge.store_options import file_options
+from bridge.store_options import REMOTE, file_options
 from bridge.ways import NotThisWay
 
 __all__ = ["reached_store"]
 
-_REMOTE = ("s3", "s3a", "abfss", "gs")
 _OF_DELTA_RS = ("max_retries", "retry_timeout")
 """Options of its client, which the client of `RemoteStore` takes otherwise."""
 
@@ -28,7 +27,7 @@ def reached_store(place: str) -> Store:
         return LocalStore(place)
     if scheme == "file":
         return LocalStore(f"/{path.lstrip('/')}")
-    if scheme not in _REMOTE:
+    if scheme not in REMOTE:
         raise NotThisWay(f"only Spark reads {scheme}:")
     options = {name: value for name, value in file_options(place).items() if name not in _OF_DELTA_RS}
     return RemoteStore(place.rstrip("/"), options)

@@ -204,7 +204,8 @@ def _client(location: str, options: tuple[tuple[str, str], ...]) -> Client:
     scheme, _, rest = location.partition("://")
     url = f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
     config = dict(options)
-    client = {"allow_http": True} if config.pop("aws_allow_http", "") == "true" else {}
+    in_clear = [config.pop(name, "") for name in ("aws_allow_http", "azure_allow_http", "google_allow_http")]
+    client = {"allow_http": True} if "true" in in_clear else {}
     config.pop("aws_conditional_put", None)
     build: Any = from_url  # typed for each store by its own options
     found: Client = build(url, config=config, client_options=client, retry_config={"max_retries": 3})

@@ -17,13 +17,13 @@ from bridge.ways import NotThisWay
 from tests.object_store import BUCKET, ObjectStore
 
 
-@pytest.fixture(params=["a folder", "s3a"])
+@pytest.fixture(params=["a folder", "a bucket"])
 def store(
     request: pytest.FixtureRequest, tmp_path: Path, object_store: ObjectStore, unique: Callable[[str], str]
 ) -> Store:
     if request.param == "a folder":
         return LocalStore(str(tmp_path / "with blank"))
-    return RemoteStore(f"s3a://{BUCKET}/{unique('store')}/with blank", object_store.delta_rs_options())
+    return RemoteStore(f"{object_store.root}/{unique('store')}/with blank", object_store.delta_rs_options())
 
 
 def test_files_are_written_read_listed_and_deleted(store: Store) -> None:
