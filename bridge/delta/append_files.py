@@ -6,11 +6,15 @@ it takes the next version.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from bridge.delta.commit_files import file_changes
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error
@@ -34,7 +38,9 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AppendTarget", "FileAppends"]
+__all__ = ["AppendTarget", "FileAppends", "written_rows"]
+
+_PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,17 @@ class FileAppends:
         for name in not_null_columns(snapshot):
             if name not in self._table.columns:
                 raise NotThisWay(f"column {name!r} is NOT NULL, and not a column of the pipeline")
+
+
+def written_rows(table: Table, target: AppendTarget, adds: Sequence[Action]) -> DataFrame:
+    """The rows of files that were written for `target` and are in no version yet, without an order. Runs no job.
+
+    Raises NotThisWay for a folder in whose name Spark's reader finds a pattern."""
+    folder = target.store.location
+    if found := _PATTERN.search(folder):
+        raise NotThisWay(f"the path has {found[0]!r} in a name, which Spark's reader takes for a pattern")
+    schema = T.StructType(list(table.fields))
+    return table.spark.read.schema(schema).parquet(*(f"{folder}/{add['path']}" for add in adds))
 
 
 def _description(snapshot: Snapshot) -> Mapping[str, Any]:

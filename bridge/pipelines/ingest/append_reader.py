@@ -5,6 +5,7 @@ No row comes to the driver, which commits the files (docs/adr/044).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from bridge.definition import Definition, Reader, Topic
 from bridge.delta.append_files import AppendTarget, FileAppends
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.rows_taken_back import RowsTakenBack
+from bridge.errors import QualityError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.read_counts import ReadCounts
@@ -95,14 +97,22 @@ class AppendReader:
         )
 
 
-def apply_appended(appends: FileAppends, batch: AppendedBatch, progress: IngestProgress) -> AppliedBatch:
+def apply_appended(
+    appends: FileAppends,
+    batch: AppendedBatch,
+    progress: IngestProgress,
+    *,
+    judge: Callable[[AppendedBatch], tuple[int, tuple[str, ...]]] = lambda batch: (0, ()),
+) -> AppliedBatch:
     """Commit the files of `batch` together with `progress`. Does and raises as `apply_batch` does for the same records;
-    raises NotThisWay, with no file left, if the table has changed since the files were written."""
+    raises NotThisWay, with no file left, if the table has changed since the files were written. `judge` returns how
+    many rows break a rule of the gate, and its warnings; what it raises leaves no file either."""
     progress = replace(progress, newest_ms=batch.read.newest_ms, reader="consumer")
     failpoints.hit("ingest.before-merge")
     try:
+        unexpected, warnings = judge(batch)
         merged: MergeResult = appends.commit(batch.target, batch.adds, rows=batch.rows, progress=progress)
-    except (NotThisWay, RowsTakenBack):
+    except (NotThisWay, RowsTakenBack, QualityError):
         delete_data_files(batch.target.store, batch.adds)
         raise
     failpoints.hit("ingest.after-merge")
@@ -115,4 +125,6 @@ def apply_appended(appends: FileAppends, batch: AppendedBatch, progress: IngestP
         newest_event_ms=batch.newest_event_ms,
         needed_full_decode=False,
         reader=progress.reader,
+        unexpected=unexpected,
+        warnings=warnings,
     )

@@ -19,8 +19,12 @@ from math import floor
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
+from pyspark.sql import functions as F
+
 from bridge import failpoints, watchdog
-from bridge.definition import Definition, Reader
+from bridge.columns import KIND
+from bridge.definition import Definition, GateAction, Reader
+from bridge.delta.append_files import written_rows
 from bridge.delta.engine_choice import Engines, changes_frame
 from bridge.delta.table import Table
 from bridge.errors import GapError
@@ -30,7 +34,7 @@ from bridge.kafka.offset_availability import check_offsets_available
 from bridge.metrics.steps import step
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import row_gate
-from bridge.pipelines.ingest.append_reader import AppendReader, apply_appended
+from bridge.pipelines.ingest.append_reader import AppendedBatch, AppendReader, apply_appended
 from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch
@@ -38,6 +42,7 @@ from bridge.pipelines.ingest.consumer_support import refuse_unsupported_table
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.runtime.kafka_read_errors import gap_error
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
+from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
 __all__ = [
@@ -127,6 +132,19 @@ def _judged(definition: Definition, table: Table, batch: LatestBatch) -> tuple[i
     return row_gate.enforce_before_write(definition, rows, row_gate.aggregate(definition, rows))
 
 
+def _judged_files(definition: Definition, table: Table, batch: AppendedBatch) -> tuple[int, tuple[str, ...]]:
+    """Do as `_judged` for files that tasks have written. Raises NotThisWay where `gate: fail` must name records."""
+    if definition.gate is None or not batch.adds:
+        return 0, ()
+    rows = written_rows(table, batch.target, batch.adds).withColumn(KIND, F.lit(RowKind.INSERT.value))
+    values = row_gate.aggregate(definition, rows)
+    if definition.gate.action is GateAction.FAIL:
+        if row_gate.unexpected_rows(row_gate.read_counts(definition, rows, values)):
+            raise NotThisWay("the gate names a row without a key by its record")
+        return 0, ()
+    return row_gate.enforce_before_write(definition, rows, values)
+
+
 _Batch = TypeVar("_Batch")
 _Batch_co = TypeVar("_Batch_co", covariant=True)
 
@@ -214,7 +232,8 @@ def consumer_batches(run: RunState) -> ConsumerBatches[Any]:
             run, reader, partial(apply_latest, run.definition, run.table, engines=run.engines)
         )
     appended = AppendReader(run.spark, run.definition, run.topic, appends)
-    return ConsumerBatches(run, appended, partial(apply_appended, appends))
+    judge = partial(_judged_files, run.definition, run.table)
+    return ConsumerBatches(run, appended, partial(apply_appended, appends, judge=judge))
 
 
 class ConsumerBatches(Generic[_Batch]):

@@ -128,3 +128,40 @@ def test_the_newest_event_time(make: Make, action: str) -> None:
     ((mine,), (theirs,)) = (run(each) for each in (world, by_spark(world)))
     assert readers([mine, theirs]) == ["consumer", "spark"]
     assert mine.watermark_ms == theirs.watermark_ms
+
+
+ROWS_ALONE = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
+
+
+@pytest.mark.parametrize("action", ["warn", "fail"])
+def test_a_gate_judges_rows_without_a_key_in_the_files_of_tasks(make: Make, action: str) -> None:
+    """Where it must name a record, Spark reads the batch; the files of the tasks are not left."""
+    world = make(
+        partitions=1,
+        options=ROWS_ALONE,
+        columns="id BIGINT, name STRING",
+        cleanup="delete",
+        sections=f"quality: {{suite: suite.json, gate: {action}}}\n",
+    )
+    (world.folder / "suite.json").write_text(json.dumps(SUITE))
+    lines = [f'{{"id": {n}, "name": "v"}}' for n in range(3)] + ['{"id": 3}', '{"id": 4, "name": "v"}']
+    world.send([(None, line) for line in lines])
+    other, told, tables = by_spark(world), [], []
+    for each, reader in ((world, "consumer"), (other, "spark")):
+        each.sections += f"ingest: {{reader: {reader}}}\n"
+        reports: list[BatchReport] = []
+        definition = each.definition(run={"max-offsets-per-batch": 3})
+        if action == "warn":
+            ingest(each.spark, definition, listener=reports.append)
+            told.append([(report.unexpected_rows, report.warning) for report in reports])
+        else:
+            with pytest.raises(QualityError, match=r"for example .*/0/3") as caught:
+                ingest(each.spark, definition, listener=reports.append)
+            told.append([(str(caught.value).replace(str(each.folder), ""), None)])
+        assert set(readers(reports)) == {reader}
+        tables.append(sorted(row[0] for row in each.table().select("id").collect()))
+        files = {Path(file).name for file in each.table().inputFiles()}
+        assert {file.name for file in (each.folder / "table").glob("*.parquet")} == files
+    assert told[0] == told[1] and tables[0] == tables[1] == (
+        [0, 1, 2, 3, 4] if action == "warn" else [0, 1, 2]
+    )
