@@ -24,6 +24,7 @@ from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.new_files import write_data_file
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.store import UnknownOutcome
+from bridge.offsets import Offsets
 from bridge.pipelines.ingest.append_reader import AppendedBatch, apply_appended
 from bridge.ways import NotThisWay
 from tests.delta.drawn_commits import counted
@@ -145,7 +146,7 @@ def test_files_of_a_commit_whose_fate_is_unknown_stay(
     target = appends.target()
     rows = target.schema.empty_table().from_pylist([{"id": 1, "v": "a"}], target.schema)
     add = write_data_file(target.store, rows, target.columns_with_statistics)
-    batch = AppendedBatch(target, (add,), rows=1, read=ReadCounts(1), newest_event_ms={})
+    batch = AppendedBatch(target, (add,), rows=1, read=ReadCounts(1), end=Offsets(), newest_event_ms={})
     proxy.lose, proxy.is_deaf_after_loss = 1, True
     with pytest.raises(
         UnknownOutcome, match=r"does not say whether .*1\.json was written; start the run again"

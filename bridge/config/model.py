@@ -188,7 +188,8 @@ class MergeSection(Section):
     )
     max_batch: Annotated[str, AfterValidator(validators.check_size)] = Field(
         default="256 mb",
-        description="With auto: larger batches (size in memory, after compaction) are merged by spark.",
+        description="With auto: larger batches (size in memory, after compaction) are merged by spark. A batch that "
+        "consumers read ends before it is larger.",
     )
     max_touched: Annotated[str, AfterValidator(validators.check_size)] = Field(
         default="1 gb",

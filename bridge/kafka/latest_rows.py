@@ -17,7 +17,7 @@ from confluent_kafka import Message
 from bridge.arrow_formats.base import ArrowDecoder, check_keys
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
 from bridge.kafka.range_consumer import read_ranges
-from bridge.kafka.range_parts import LatestValues, PartitionRange
+from bridge.kafka.range_parts import LatestValues, PartitionRange, RangePart
 from bridge.kafka.read_counts import ReadCounts
 from bridge.kafka.record_metadata import metadata_columns
 from bridge.rows import RowKind
@@ -34,6 +34,8 @@ class LatestRows:
 
     topic: str
     partition: int
+    end: int
+    """The offset after the records that were read."""
     read: ReadCounts
     """Of the records in the range."""
     newest: int | None
@@ -42,11 +44,13 @@ class LatestRows:
     """An Arrow IPC stream: the table's columns and `__kind`, which is '+U' or '-D'."""
 
     @classmethod
-    def of(cls, range: PartitionRange, read: ReadCounts, newest: int | None, rows: pa.Table) -> LatestRows:
+    def of(cls, part: RangePart, end: int, newest: int | None, rows: pa.Table) -> LatestRows:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
-        return cls(range.topic, range.partition, read, newest, sink.getvalue().to_pybytes())
+        return cls(
+            part.range.topic, part.range.partition, end, part.read, newest, sink.getvalue().to_pybytes()
+        )
 
     def table(self) -> pa.Table:
         return pa.ipc.open_stream(self.stream).read_all()
@@ -76,20 +80,18 @@ class LatestRowsTask:
     """Whether superseded values must be good, too, as an earlier record counts instead of a bad last one."""
     timeout: float
     limit_bytes: int
-    """For all ranges of the task."""
+    """Of the keys and values that are kept for all ranges of the task, which end where they are more."""
 
     def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotThisWay]:
         """Yield the rows of each range, and end by yielding NotThisWay where Spark's path may decode a record
-        otherwise, or the records are too large. Raises as `read_ranges` does."""
+        otherwise. Raises as `read_ranges` does."""
         for task_ranges in ranges:
             folds = [_Fold(self, each) for each in task_ranges]
             parts = [fold.part for fold in folds]
             try:
-                if not read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes):
-                    yield _too_large("the keys and values", self.limit_bytes)
-                    return
-                for fold in folds:
-                    yield fold.rows()
+                ends = read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes)
+                for fold, end in zip(folds, ends, strict=True):
+                    yield fold.rows(end)
             except NotThisWay as reason:
                 yield reason
                 return
@@ -108,8 +110,9 @@ class _Fold:
         superseded = (lambda _, values: self._note(self._values(values))) if task.decodes_all else None
         self.part = LatestValues(range, superseded=superseded)
 
-    def rows(self) -> LatestRows:
-        """What is left of each key. Raises NotThisWay where Spark's path may decode a record otherwise."""
+    def rows(self, end: int) -> LatestRows:
+        """What is left of each key, with the `end` of the records. Raises NotThisWay where Spark's path may decode a
+        record otherwise."""
         part, task = self.part, self._task
         part.pass_on()
         upserted = [(k, m) for k, m in part.records.items() if m.value() is not None]
@@ -118,7 +121,7 @@ class _Fold:
         if deleted:
             tables.append(task.table(self._keys(deleted), len(deleted), RowKind.DELETE))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        return LatestRows.of(part.range, part.read, max(self._newest, default=None), rows)
+        return LatestRows.of(part, end, max(self._newest, default=None), rows)
 
     def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         if None in keys:
@@ -162,23 +165,17 @@ class LatestChangesTask:
     reading: ChangeReading
     timeout: float
     limit_bytes: int
-    """For all ranges of the task."""
+    """Of the changes that are kept for all ranges of the task, which end where they are more."""
 
     def run(self, ranges: Iterable[Sequence[PartitionRange]]) -> Iterator[LatestRows | NotThisWay]:
         """See LatestRowsTask.run."""
         for task_ranges in ranges:
             parts = [FoldedChanges(r, self.reading) for r in task_ranges]
             try:
-                if not read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes):
-                    yield _too_large("the changes", self.limit_bytes)
-                    return
-                for part in parts:
-                    rows = part.table()
-                    yield LatestRows.of(part.range, part.read, part.newest, rows)
+                ends = read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes)
+                for part, end in zip(parts, ends, strict=True):
+                    rows = part.table()  # decodes what is not decoded yet, and notes its event times
+                    yield LatestRows.of(part, end, part.newest, rows)
             except NotThisWay as reason:
                 yield reason
                 return
-
-
-def _too_large(what: str, limit_bytes: int) -> NotThisWay:
-    return NotThisWay(f"{what} take more than {limit_bytes >> 20:,} MiB a task")

@@ -25,7 +25,9 @@ __all__ = ["close_consumers", "read_ranges"]
 _Name: TypeAlias = tuple[str, int]
 _Code = confluent_kafka.KafkaError
 
-_POLL_RECORDS = 20_000
+_POLL_RECORDS, _POLL_BYTES = 20_000, 16 << 20
+_FIRST_RECORD_BYTES = 32 << 10
+"""Records are polled in small numbers until it is known how large they are."""
 _POLL_SECONDS = 0.05
 """`consume` waits so long for records that a range with gaps does not have."""
 _STALLED_SECONDS = 3.0
@@ -83,12 +85,12 @@ def close_consumers() -> None:
 
 def read_ranges(
     settings: Mapping[str, Any], parts: Sequence[RangePart], *, timeout: float, limit_bytes: int
-) -> bool:
-    """Add the records of each range to its part.
+) -> list[int]:
+    """Add the records of each range to its part. Returns where each part ends: at the end of its range, or earlier,
+    where reading stopped because the parts keep more than `limit_bytes`; then some may have no record yet.
 
     `settings` are those of `client_settings.for_consumer`. A range ends by position: transaction markers,
-    aborted records and compacted offsets in it are neither added nor waited for. Returns False, having stopped
-    reading, when the parts keep more than `limit_bytes`.
+    aborted records and compacted offsets in it are neither added nor waited for.
 
     Raises GapError where records of a range are no longer available; KafkaError for a login or a right that the broker
     refuses, and when no record arrives within `timeout` seconds; and what a part raises.
@@ -100,13 +102,14 @@ def read_ranges(
         for reader in readers:
             limit_bytes = reader.read(timeout, limit_bytes)
             if limit_bytes < 0:
-                return False
+                break
     finally:
         for reader in readers:
             reader.release()
         while len(_consumers) > _OPEN_CONSUMERS:
             _consumers.popitem(last=False)[1].client.close()
-    return True
+    reached = {name: position for reader in readers for name, position in reader.positions.items()}
+    return [min(reached[_name(part)], part.range.end) for part in parts]
 
 
 def _name(part: RangePart) -> _Name:
@@ -123,6 +126,13 @@ class _Reader:
         self._consumer = opened or _OpenConsumer(settings)
         self._consumer.go_to({name: part.range.start for name, part in self._parts.items()})
         self._failed = False
+        self._records = self._bytes = 0
+        """Of what was taken so far."""
+
+    @property
+    def positions(self) -> Mapping[_Name, int]:
+        """The offset after the last record that was taken of each partition."""
+        return self._consumer.positions
 
     def release(self) -> None:
         """Keep the consumer open for the next task, unless it has failed."""
@@ -146,7 +156,7 @@ class _Reader:
         uncounted = limit
         while unread:
             wanted = sum(end - consumer.positions[name] for name, end in unread.items())
-            messages = consumer.client.consume(min(_POLL_RECORDS, max(wanted, 1)), _POLL_SECONDS)
+            messages = consumer.client.consume(min(self._at_once(uncounted), max(wanted, 1)), _POLL_SECONDS)
             now = time.monotonic()
             if messages:
                 last_record = last_assigned = now
@@ -165,6 +175,11 @@ class _Reader:
             unread = {name: end for name, end in unread.items() if consumer.positions[name] < end}
         return uncounted
 
+    def _at_once(self, left: int) -> int:
+        """How many records to poll, so that little more than `left` bytes are taken."""
+        size = self._bytes // self._records if self._records else _FIRST_RECORD_BYTES
+        return min(_POLL_RECORDS, max(1, min(_POLL_BYTES, left) // max(1, size)))
+
     def _take(self, messages: Sequence[Message]) -> int:
         """Add the messages to their parts and store their positions; returns their bytes. Records at or after the end
         of a range are left out."""
@@ -179,7 +194,7 @@ class _Reader:
                 if _is_about_group(message):
                     continue
                 if part is not None:
-                    positions[name], size = position, size + _added(part, taken)
+                    positions[name], size = position, size + self._add(part, taken)
                 name = (message.topic() or "", message.partition() or 0)
                 part = self._part(name, message)
                 end, position, taken = part.range.end, positions[name], []
@@ -192,8 +207,14 @@ class _Reader:
             if offset < end:
                 taken.append(message)
         if part is not None:
-            positions[name], size = position, size + _added(part, taken)
+            positions[name], size = position, size + self._add(part, taken)
         return size
+
+    def _add(self, part: RangePart, messages: Sequence[Message]) -> int:
+        added = part.add(messages)
+        part.read += ReadCounts.of(messages, added.bytes)
+        self._records, self._bytes = self._records + len(messages), self._bytes + added.bytes
+        return added.kept
 
     def _part(self, name: _Name, message: Message) -> RangePart:
         part = self._parts.get(name)
@@ -215,12 +236,6 @@ class _Reader:
                 f"{_names(unread)} cannot be read: no record within {timeout:.0f} s{reason}; check that Spark's "
                 "executors reach the addresses that the brokers advertise"
             )
-
-
-def _added(part: RangePart, messages: Sequence[Message]) -> int:
-    added = part.add(messages)
-    part.read += ReadCounts.of(messages, added.bytes)
-    return added.kept
 
 
 def _is_about_group(message: Message) -> bool:

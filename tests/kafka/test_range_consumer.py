@@ -29,16 +29,26 @@ def read(
     limit_bytes: int = 1 << 20,
     timeout: float = 20.0,
     properties: dict[str, str] | None = None,
-) -> list[LatestValues] | None:
+) -> list[LatestValues]:
+    return read_to(broker, *ranges, limit_bytes=limit_bytes, timeout=timeout, properties=properties)[0]
+
+
+def read_to(
+    broker: Broker,
+    *ranges: PartitionRange,
+    limit_bytes: int = 1 << 20,
+    timeout: float = 20.0,
+    properties: dict[str, str] | None = None,
+) -> tuple[list[LatestValues], list[int]]:
+    """The parts, and where each of them ends."""
     settings: dict[str, Any] = for_consumer(
         topic_of(ranges[0].topic, servers=broker.bootstrap, properties=properties)
     )
     parts = [LatestValues(each) for each in ranges]
-    return parts if read_ranges(settings, parts, timeout=timeout, limit_bytes=limit_bytes) else None
+    return parts, read_ranges(settings, parts, timeout=timeout, limit_bytes=limit_bytes)
 
 
-def values(parts: list[LatestValues] | None) -> list[dict[bytes | None, bytes | None]]:
-    assert parts is not None
+def values(parts: list[LatestValues]) -> list[dict[bytes | None, bytes | None]]:
     return [of(part) for part in parts]
 
 
@@ -127,11 +137,40 @@ def test_a_range_that_never_ends_is_an_error_that_says_what_to_check(broker: Bro
 
 
 def test_reading_stops_where_the_values_take_too_much(broker: Broker, unique: Unique) -> None:
-    """Superseded values do not count."""
+    """Superseded values do not count. The next range goes on there, and no record is read twice."""
     name = unique("large")
     broker.create_topic(name)
     send(broker.bootstrap, name, [(b"same", b"x" * 1000)] * 50)
     assert values(read(broker, PartitionRange(name, 0, 0, 50), limit_bytes=5000)) == [{b"same": b"x" * 1000}]
     send(broker.bootstrap, name, [(b"%d" % n, b"x" * 1000) for n in range(50)])
-    assert read(broker, PartitionRange(name, 0, 50, 100), limit_bytes=5000) is None
-    assert read(broker, PartitionRange(name, 0, 50, 100), limit_bytes=100_000) is not None
+    start, found = 50, dict[bytes | None, bytes | None]()
+    while start < 100:
+        (part,), (end,) = read_to(broker, PartitionRange(name, 0, start, 100), limit_bytes=5000)
+        assert start < end and part.read.records == end - start == len(part.records) <= 10
+        start, found = end, found | of(part)
+    assert found == {b"%d" % n: b"x" * 1000 for n in range(50)}
+    large = read_to(broker, PartitionRange(name, 0, 50, 100), limit_bytes=100_000)
+    assert large[1] == [100] and len(large[0][0].records) == 50
+
+
+@pytest.mark.parametrize("partitions", [3, 6])
+def test_where_reading_stops_later_ranges_have_no_record(
+    broker: Broker, unique: Unique, partitions: int
+) -> None:
+    """Each partition has a consumer of its own, or all of them share one."""
+    name = unique("several")
+    broker.create_topic(name, partitions=partitions)
+    for partition in range(partitions):
+        send(broker.bootstrap, name, [(b"%d" % n, b"x" * 1000) for n in range(20)], partition=partition)
+    starts, found = [0] * partitions, [dict[bytes | None, bytes | None]() for _ in range(partitions)]
+    for _ in range(partitions * 20):
+        ranges = [PartitionRange(name, n, start, 20) for n, start in enumerate(starts) if start < 20]
+        if not ranges:
+            break
+        parts, ends = read_to(broker, *ranges, limit_bytes=4000)
+        assert sum(ends) > sum(each.start for each in ranges)
+        for part, end in zip(parts, ends, strict=True):
+            at = part.range.partition
+            assert part.read.records == end - part.range.start
+            starts[at], found[at] = end, found[at] | of(part)
+    assert found == [{b"%d" % n: b"x" * 1000 for n in range(20)}] * partitions

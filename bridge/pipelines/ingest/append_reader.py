@@ -42,6 +42,7 @@ class AppendedBatch:
     adds: tuple[dict[str, Any], ...]
     rows: int
     read: ReadCounts
+    end: Offsets
     newest_event_ms: dict[TopicPartition, int]
 
 
@@ -68,6 +69,7 @@ class AppendReader:
             tuple(add for files in found for add in files.adds),
             rows=sum(files.rows for files in found),
             read=ReadCounts.sum(files.read for files in found),
+            end=end,
             newest_event_ms={at: ms for files in found for at, ms in files.newest_event_ms.items()},
         )
 

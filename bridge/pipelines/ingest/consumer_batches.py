@@ -145,8 +145,17 @@ def _judged_files(definition: Definition, table: Table, batch: AppendedBatch) ->
     return row_gate.enforce_before_write(definition, rows, values)
 
 
-_Batch = TypeVar("_Batch")
-_Batch_co = TypeVar("_Batch_co", covariant=True)
+class _Read(Protocol):
+    """A batch that was read."""
+
+    @property
+    def end(self) -> Offsets:
+        """Where it ends, which may be before the end that was asked for."""
+        ...
+
+
+_Batch = TypeVar("_Batch", bound=_Read)
+_Batch_co = TypeVar("_Batch_co", bound=_Read, covariant=True)
 
 
 class BatchReader(Protocol[_Batch_co]):
@@ -313,25 +322,26 @@ class ConsumerBatches(Generic[_Batch]):
         run = self._run
         started = time.monotonic()
         run.running = progress
-        applied = self._applied(run.books.progress.offsets, progress)
+        applied, progress = self._applied(run.books.progress.offsets, progress)
         run.running = None
         run.books.record(progress, applied, run.end or run.books.topic_end, started)
 
-    def _applied(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
+    def _applied(self, start: Offsets, progress: IngestProgress) -> tuple[AppliedBatch, IngestProgress]:
+        """Apply records from `start` up to `progress`, or fewer; returns the progress after them."""
         try:
-            applied = self._applied_as_read(start, progress)
+            as_read = self._applied_as_read(start, progress)
         except NotThisWay as refused:
             reason = str(refused)
         else:
             self._not_read = 0
-            return applied
+            return as_read
         run = self._run
         self._reader.discard()  # what makes this batch useless makes the next one useless
         self._not_read += 1
         if self._not_read == _NOT_READ_IN_A_ROW and run.definition.reader is Reader.AUTO:
             self.gave_up = reason
         records = source.read(run.spark, run.topic, start, progress.offsets)
-        return apply_batch(
+        applied = apply_batch(
             run.definition,
             run.table,
             records,
@@ -341,8 +351,11 @@ class ConsumerBatches(Generic[_Batch]):
             fast=run.books.fast,
             reader=reason,
         )
+        return applied, progress
 
-    def _applied_as_read(self, start: Offsets, progress: IngestProgress) -> AppliedBatch:
+    def _applied_as_read(
+        self, start: Offsets, progress: IngestProgress
+    ) -> tuple[AppliedBatch, IngestProgress]:
         """Apply what consumers read. Raises NotThisWay where only Spark's path reads it exactly."""
         run = self._run
         try:
@@ -350,6 +363,7 @@ class ConsumerBatches(Generic[_Batch]):
                 batch = self._reader.read(start, progress.offsets)
         except GapError:
             raise gap_error(run.definition, run.books.progress) from None
+        progress = replace(progress, offsets=progress.offsets.capped(batch.end))
         self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
         with step("merge", f"merging batch {progress.batch}"):
-            return self._apply_batch(batch, progress)
+            return self._apply_batch(batch, progress), progress

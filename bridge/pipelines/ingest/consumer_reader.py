@@ -41,6 +41,9 @@ class LatestBatch:
     changes: pa.Table
     """The table's columns and `__kind`: '+U' or, with the key columns only, '-D'. One row for each key, in no order."""
     read: ReadCounts
+    end: Offsets
+    """Where the batch ends: at the end that was asked for or, in partitions of tasks that keep more than their share of
+    `merge.max-batch`, earlier."""
     upserts: int
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark column in each partition with such a row; empty without a WATERMARK."""
@@ -60,8 +63,8 @@ class ConsumerReader:
         self._limit_bytes = definition.merge.max_batch_bytes
 
     def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch:
-        """Return the fold of the records from `start` to `end`. Raises NotThisWay where only Spark's path reads them
-        exactly.
+        """Return the fold of the records from `start` to `end`, or to an earlier end (`LatestBatch.end`). Raises
+        NotThisWay where only Spark's path reads them exactly.
 
         A partition without a start is left out. Where the executors lack a package, NotThisWay says so, unless the
         pipeline file asks for consumers: then MissingPackageError does. With `job_group` the job, and later ones of
@@ -82,6 +85,7 @@ class ConsumerReader:
         return LatestBatch(
             changes,
             read=ReadCounts.sum(part.read for part in parts),
+            end=Offsets({**end.by_partition, **{(p.topic, p.partition): p.end for p in parts}}),
             upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
             newest_event_ms={(p.topic, p.partition): p.newest // 1000 for p in parts if p.newest is not None},
         )

@@ -146,7 +146,8 @@ def test_a_gate_judges_rows_without_a_key_in_the_files_of_tasks(make: Make, acti
     (world.folder / "suite.json").write_text(json.dumps(SUITE))
     lines = [f'{{"id": {n}, "name": "v"}}' for n in range(3)] + ['{"id": 3}', '{"id": 4, "name": "v"}']
     world.send([(None, line) for line in lines])
-    other, told, tables = by_spark(world), [], []
+    other, tables = by_spark(world), []
+    told: list[Any] = []
     for each, reader in ((world, "consumer"), (other, "spark")):
         each.sections += f"ingest: {{reader: {reader}}}\n"
         reports: list[BatchReport] = []

@@ -13,7 +13,6 @@ from bridge.offsets import Offsets
 from bridge.pipelines.ingest.consumer_batches import ReadAhead
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch
 from bridge.pipelines.runtime.preflight import ingest_table
-from bridge.ways import NotThisWay
 from tests.pipelines.world import World, upsert
 
 
@@ -27,7 +26,7 @@ def reader(world: World) -> ConsumerReader:
     return ConsumerReader(world.spark, definition, definition.topic, ingest_table(world.spark, definition))
 
 
-def ids(batch: LatestBatch | NotThisWay) -> list[int]:
+def ids(batch: LatestBatch) -> list[int]:
     assert isinstance(batch, LatestBatch)
     return sorted(batch.changes["id"].to_pylist())
 

@@ -18,12 +18,14 @@ from bridge.definition import FormatSpec
 from bridge.delta.append_files import FileAppends
 from bridge.embedded.broker import Broker
 from bridge.kafka import admin, source
+from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.ingest import append_reader, consumer_reader
 from bridge.pipelines.ingest.append_reader import AppendReader
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch
 from bridge.pipelines.ingest.consumer_support import refuse_unsupported
+from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.ways import NotThisWay
 from tests.pipelines.world import Record, World, key, tombstone, upsert
@@ -44,13 +46,12 @@ def consumers(world: World) -> ConsumerReader:
     return ConsumerReader(world.spark, definition, definition.topic, ingest_table(world.spark, definition))
 
 
-def read(world: World, start: Offsets | None = None, end: Offsets | None = None) -> LatestBatch | NotThisWay:
+def read(world: World, start: Offsets | None = None, end: Offsets | None = None) -> LatestBatch:
     state = admin.describe(world.definition().topic)
     return consumers(world).read(start or state.earliest, end or state.end)
 
 
-def rows_of(batch: LatestBatch | NotThisWay) -> list[str]:
-    assert isinstance(batch, LatestBatch), batch
+def rows_of(batch: LatestBatch) -> list[str]:
     return sorted(str(tuple(row.values())) for row in batch.changes.to_pylist())
 
 
@@ -231,3 +232,25 @@ def test_what_no_decoder_reads_is_left_to_spark(
         monkeypatch.setattr(append_reader, "arrow_decoder", none)
         reader = AppendReader(world.spark, definition, definition.topic, FileAppends(table))
         assert refusal(lambda: reader.read(Offsets({}), Offsets({}))) == "the format is new"
+
+
+def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make) -> None:
+    """Each record is read once, by consumers; progress and table are those of one batch."""
+    world = make(partitions=3, sections="merge: {max-batch: 12 kb}\ningest: {reader: consumer}\n")
+    draw, fold = random.Random(seed := random.randrange(10**6)), dict[int, str]()
+    print(f"seed {seed}")
+    for partition in range(3):
+        records = []
+        for n in range(60):
+            id = draw.randrange(40) * 3 + partition
+            fold.pop(id, None)
+            if draw.random() < 0.8:
+                fold[id] = f"{n}{'x' * draw.choice([600, 900])}"
+            records.append(upsert(id, fold[id]) if id in fold else tombstone(id))
+        world.send(records, partition=partition)
+    reports: list[BatchReport] = []
+    done = ingest(world.spark, world.definition(), listener=reports.append)
+    assert {report.reader for report in reports} == {"consumer"} and done.batches == len(reports) > 5
+    assert done.records_in == sum(report.records_in for report in reports) == 180
+    assert {(row[0], row[1]) for row in world.rows()} == set(fold.items())
+    assert ingest(world.spark, world.definition()).batches == 0
