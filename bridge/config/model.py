@@ -198,7 +198,10 @@ class MergeSection(Section):
 
     @model_validator(mode="after")
     def _has_effect(self) -> MergeSection:
-        if self.engine != "auto" and (given := self.model_fields_set - {"engine"}):
+        used = {"auto": {"max_batch", "max_touched"}, "driver": {"max_batch"}, "spark": set[str]()}[
+            self.engine
+        ]
+        if given := self.model_fields_set - {"engine"} - used:
             names = " and ".join(sorted(kebab(name) for name in given))
             raise ValueError(
                 f"{names} has no effect with engine: {self.engine}; set engine: auto, or remove it"

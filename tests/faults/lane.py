@@ -21,7 +21,9 @@ FORMATS = ("json", "avro-confluent", "debezium-json")
 READERS = ("consumer", "spark")
 _READ_BY_CONSUMERS = ("json", "debezium-json")
 """Of those that consumers can read; Spark's source reads the others, as it must be tested, too."""
-_EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors")
+_SMALL = "small batches"
+"""Tasks stop reading at a few records, where the batch ends."""
+_EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors", _SMALL)
 APPENDS = "table without a key"
 """A further ingest appends the topic's rows to one. Every second lane has it of those whose topic consumers append:
 their records are rows or nothing, and none is undecodable."""
@@ -224,7 +226,8 @@ class Lane:
         return options
 
     def _ingest(self) -> Iterator[str]:
-        yield f"merge: {{engine: {self.engine.partition(' ')[0]}}}"
+        small = ", max-batch: 4 kb" if _SMALL in self.extras else ""
+        yield f"merge: {{engine: {self.engine.partition(' ')[0]}{small}}}"
         bad_records = ", bad-records: quarantine, quarantine: {path: quarantine}"
         yield f"ingest: {{reader: {self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
         yield from self._maintenance()
@@ -271,6 +274,8 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
         extras = [x for x in _EXTRAS if draw.random() < 0.4]
         if engine == _COPIES and "deletion vectors" in extras:
             extras.remove("deletion vectors")
+        if engine not in _IN_DRIVER and _SMALL in extras:
+            extras.remove(_SMALL)
         if engine == _MARKS and "deletion vectors" not in extras:
             extras.append("deletion vectors")
         had = seen.setdefault((engine, delivery, format), set())

@@ -67,7 +67,7 @@ def test_the_places_are_in_the_code() -> None:
 
 def test_the_bridge_takes_the_pipeline_files(tmp_path: Path) -> None:
     kinds: set[tuple[str, str]] = set()
-    for lane in islice(draw_lanes(7), 40):
+    for lane in islice(draw_lanes(7), 60):
         for name in lane.pipelines:
             file = tmp_path / lane.name / name
             file.parent.mkdir(exist_ok=True)
