@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,9 +95,7 @@ def test_a_publish(tmp_path: Path) -> None:
     assert (line.verb, line.state, line.version, line.lag) == ("publish", "stopped", 2, 2)
     assert line.last_commit is not None
     assert line.records_per_second == 0  # it is not known what it had sent before
-    (folder / f"{1:020}.json").write_text(
-        json.dumps({"bridge": {**asdict(progress), "format": 1, "version": 4}})
-    )
+    (folder / f"{1:020}.json").write_text(replace(progress, version=4).to_json())
     first = folder / f"{0:020}.json"
     os.utime(first, (first.stat().st_atime, at / 1000 - 100))  # what came before it is not known any more
     assert rate(Watched(definition)) == pytest.approx(60 / 100, rel=0.2)
