@@ -11,6 +11,7 @@ steps:   each with `records` [[key, value]...] or `changes` [[kind, values...]..
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,10 +88,13 @@ def _record(pair: Sequence[Any]) -> Record:
 
 
 def _text(document: Any) -> Document:
-    """A document as it goes over the wire: fields in the order of the file, no spaces."""
+    """A document as Flink writes it: fields in the order of the file, no spaces, escapes beyond 16 bits."""
     if document is None or isinstance(document, str):
         return document
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return re.sub(
+        "[\U00010000-\U0010ffff]", lambda sign: json.dumps(sign[0])[1:-1].upper().replace("U", "u"), text
+    )
 
 
 class Model:

@@ -120,10 +120,8 @@ def test_other_writers_at_the_same_time(make: Make) -> None:
         for round in range(4):
             world.send([upsert(n % 7, f"r{round}-{n}") for n in range(20)])
             ingest(world.spark, world.definition(run={"max-offsets-per-batch": 5}))
-        deadline = time.monotonic() + 60
-        while (
-            not any(map(is_update, wins)) and time.monotonic() < deadline
-        ):  # on a busy machine it lost until now
+        deadline = time.monotonic() + 60  # on a busy machine the other writer has lost until now
+        while not any(map(is_update, wins)) and time.monotonic() < deadline:
             time.sleep(0.1)
     finally:
         over.set()

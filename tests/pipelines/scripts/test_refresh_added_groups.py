@@ -22,7 +22,7 @@ from bridge.ways import NotThisWay
 from tests.pipelines.scripts.oracle import Rows, computed
 from tests.refusals import optional
 
-COLUMNS, NAMES = "g STRING, k INT, v INT, p DECIMAL(38, 10)", ("g", "k", "v", "p")
+COLUMNS, NAMES = "g STRING, k INT, v INT, p DECIMAL(28, 7)", ("g", "k", "v", "p")
 QUERIES = {
     "counted": (
         "g STRING, k INT, n BIGINT, vs BIGINT, total INT, low INT, high STRING, few BIGINT",
@@ -39,9 +39,9 @@ QUERIES = {
         "g, k",
         "SELECT k, COUNT(*), g, COUNT(DISTINCT v), MIN(v) FROM e GROUP BY g, k",
     ),
-    "priced": ("k INT, price DECIMAL(38, 10)", "k", "SELECT k, SUM(p) FROM e WHERE k > 1 GROUP BY k"),
+    "priced": ("k INT, price DECIMAL(38, 7)", "k", "SELECT k, SUM(p) FROM e WHERE k > 1 GROUP BY k"),
     "means": (
-        "g STRING, k INT, mean INT, few BIGINT, n BIGINT, price DECIMAL(38, 10), rounded DECIMAL(30, 1)",
+        "g STRING, k INT, mean INT, few BIGINT, n BIGINT, price DECIMAL(38, 7), rounded DECIMAL(30, 1)",
         "g, k",
         "SELECT g, k, AVG(v), AVG(v) FILTER (WHERE v < 3 OR k = 2), COUNT(*), AVG(p), AVG(p) FILTER (WHERE v > 0) "
         "FROM e GROUP BY g, k",
@@ -114,7 +114,7 @@ def with_means(rows: list[tuple[Any, ...]]) -> Rows:
                 (Decimal(sum(found)) / len(found)).quantize(Decimal(digits), ROUND_HALF_UP) if found else None
             )
 
-    return Counter((*row, mean(row[:2], "1E-10"), mean(row[:2], "1E-1", 0)) for row in numbers)
+    return Counter((*row, mean(row[:2], "1E-7"), mean(row[:2], "1E-1", 0)) for row in numbers)
 
 
 def drawn(draw: random.Random, count: int) -> list[tuple[Any, ...]]:
