@@ -24,6 +24,8 @@ class PublishLog:
     def __init__(self, spark: SparkSession, checkpoint: str, pipeline: str) -> None:
         self._pipeline, self._folder = pipeline, publish_log_folder(checkpoint)
         self._files = SmallFiles(spark, self._folder)
+        self._batches: list[int] | None = None
+        """Of the files that are there; not known before the first is written."""
 
     def last(self) -> PublishProgress | None:
         """Do as `newest_progress` does. The batch of a file that cannot be read is sent again."""
@@ -44,9 +46,11 @@ class PublishLog:
             self._files.delete(name)
             if not self._files.put_if_absent(name, text):
                 raise ConcurrentRunError(f"another run writes to {self._folder}; stop one of the two")
-        for number in self._numbers()[:-_MAX_FILES]:
-            self._files.delete(publish_log_file(number))
-
-    def _numbers(self) -> list[int]:
-        batches = map(publish_log_batch, self._files.names())
-        return sorted(batch for batch in batches if batch is not None)
+        if self._batches is None:
+            listed = map(publish_log_batch, self._files.names())
+            self._batches = sorted(batch for batch in listed if batch is not None)
+        elif progress.batch not in self._batches:
+            self._batches.append(progress.batch)
+        while len(self._batches) > _MAX_FILES:
+            self._files.delete(publish_log_file(self._batches[0]))
+            del self._batches[0]

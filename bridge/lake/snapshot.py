@@ -13,6 +13,8 @@ import json
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,7 +24,16 @@ from bridge.lake.store import Store
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 from bridge.ways import NotThisWay
 
-__all__ = ["Action", "Snapshot", "followed", "last_checkpoint", "live_rows", "open_snapshot", "stats_of"]
+__all__ = [
+    "Action",
+    "Snapshot",
+    "followed",
+    "last_checkpoint",
+    "live_rows",
+    "one_look",
+    "open_snapshot",
+    "stats_of",
+]
 
 Action = dict[str, Any]
 """An action of the protocol as it stands in a commit, without its name."""
@@ -35,6 +46,8 @@ _ADD = (
 _DESCRIPTION = ("protocol", "metaData", "txn", "domainMetadata")
 _CLUSTERING = "delta.clustering"
 _ACTION = re.compile(r'\s*\{\s*"(\w+)"\s*:')
+_RECENT_COMMITS, _RECENT_BYTES = 4, 32 << 10
+"""What is kept of the newest commits, which are read again to be published; larger ones are not kept."""
 _COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
 
 
@@ -59,6 +72,8 @@ class Snapshot:
     """The version since which `protocol`, `metadata` and `domains` are what they are, or a later one up to
     `version`."""
     _stamp: str | None = None
+    _recent: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
+    """The newest commits as they stand in the log."""
 
     def follow(self, until: int | None = None) -> bool:
         """Apply the commits that have come since, up to version `until` if that is given. False if it is not there, or
@@ -76,6 +91,9 @@ class Snapshot:
         except FileNotFoundError:
             return False
         self.version, self._stamp = self.version + 1, stamp
+        if len(content) <= _RECENT_BYTES:
+            self._recent[self.version] = content
+            self._recent.pop(self.version - _RECENT_COMMITS, None)
         self.apply(_actions(content, None if self.with_files else _DESCRIPTION))
         return True
 
@@ -121,7 +139,8 @@ class Snapshot:
         """The actions of that version, each {name: action}, of those names if some are `wanted`; None where the log has
         no such commit."""
         try:
-            return _actions(self.store.read(commit_path(version)), wanted)
+            content = self._recent.get(version)
+            return _actions(self.store.read(commit_path(version)) if content is None else content, wanted)
         except FileNotFoundError:
             return None
 
@@ -188,8 +207,10 @@ class _Followed:
         with self._lock:
             known = self._known.pop(store.location, None)
             behind = known is not None and (until is None or known.version <= until)
-            if known is None or not behind or not known.follow(until):
+            if known is None or not behind or not (self._has_seen(known, version) or known.follow(until)):
                 known = open_snapshot(store, until, with_files=self._with_files, most=most)
+            if (looked := _looked.get()) is not None:
+                looked.add((self._with_files, store.location))
             if most is not None and len(known.files) > most:
                 raise _too_many(most)
             self._known[store.location] = known
@@ -200,10 +221,35 @@ class _Followed:
                 files=dict(known.files),
                 transactions=dict(known.transactions),
                 domains=dict(known.domains),
+                _recent=dict(known._recent),
             )
         if version is None or found.described <= version <= found.version:
             return found
         return open_snapshot(store, version, with_files=self._with_files, most=most)
+
+    def _has_seen(self, known: Snapshot, version: int | None) -> bool:
+        """Whether the log was followed within `one_look`, and far enough for `version`."""
+        if (self._with_files, known.store.location) not in (_looked.get() or ()):
+            return False
+        return (
+            version is None or version == known.version or (not self._with_files and version < known.version)
+        )
+
+
+_looked: ContextVar[set[tuple[bool, str]] | None] = ContextVar("logs that were followed", default=None)
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Within the block `followed` follows each log once; its newest version is then the one that was found first.
+
+    For questions about one state of a table that come one after the other. Each of them would ask the store whether
+    there is a next commit."""
+    before = _looked.set(set())
+    try:
+        yield
+    finally:
+        _looked.reset(before)
 
 
 _WITH_FILES = _Followed(with_files=True, most_tables=50)

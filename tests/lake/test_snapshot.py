@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from bridge.delta.table import Table
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
-from bridge.lake.snapshot import Snapshot, live_rows, open_snapshot, stats_of
+from bridge.lake.snapshot import Snapshot, followed, live_rows, one_look, open_snapshot, stats_of
 from bridge.ways import NotThisWay
 from tests.delta.tables import append, at, by_marks, by_spark, frame, made, vector_id
 
@@ -35,7 +35,7 @@ def described(snapshot: Snapshot) -> dict[str, tuple[int, int | None, str]]:
 
 def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "4"})
-    followed = open_snapshot(LocalStore(str(lake / "t")))
+    following = open_snapshot(LocalStore(str(lake / "t")))
     steps = (
         lambda: append(table, [(i, "a") for i in range(50)]),
         lambda: append(table, [(100, "a")]),
@@ -48,26 +48,26 @@ def test_it_is_followed_as_it_is_read(spark: SparkSession, lake: Path) -> None:
     )
     for step in steps:
         step()
-        assert followed.follow()
+        assert following.follow()
         opened = open_snapshot(LocalStore(str(lake / "t")))
-        assert (followed.version, followed.transactions) == (opened.version, opened.transactions)
-        assert described(followed) == described(opened)
-        assert (followed.metadata["id"], followed.protocol["minWriterVersion"]) == (table.id, 7)
+        assert (following.version, following.transactions) == (opened.version, opened.transactions)
+        assert described(following) == described(opened)
+        assert (following.metadata["id"], following.protocol["minWriterVersion"]) == (table.id, 7)
         assert seen(opened) == seen_by_spark(table)
-    assert followed.transactions == {"bridge/p": 7}
-    assert followed.metadata["configuration"]["x"] == "y"
+    assert following.transactions == {"bridge/p": 7}
+    assert following.metadata["configuration"]["x"] == "y"
     assert list((lake / "t" / "_delta_log").glob("*.checkpoint.parquet"))
 
 
 def test_former_versions(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", properties={"delta.checkpointInterval": "3"})
-    followed, seen_then = open_snapshot(LocalStore(str(lake / "t"))), []
+    following, seen_then = open_snapshot(LocalStore(str(lake / "t"))), []
     for number in range(7):
         append(table, [(number, "a")])
         if number == 4:
             table.delta().delete("id = 2")
-        followed.follow()
-        seen_then.append((followed.version, described(followed)))
+        following.follow()
+        seen_then.append((following.version, described(following)))
     for version, files in seen_then:
         opened = open_snapshot(LocalStore(str(lake / "t")), version)
         assert (opened.version, described(opened)) == (version, files)
@@ -82,11 +82,11 @@ def test_former_versions(spark: SparkSession, lake: Path) -> None:
 
 def test_another_table_in_its_place_is_not_followed(spark: SparkSession, lake: Path) -> None:
     made(spark, lake / "t")
-    followed = open_snapshot(LocalStore(str(lake / "t")))
+    following = open_snapshot(LocalStore(str(lake / "t")))
     shutil.rmtree(lake / "t")
-    assert not followed.follow()
+    assert not following.follow()
     made(spark, lake / "t")
-    assert not followed.follow()
+    assert not following.follow()
 
 
 def test_logs_that_only_spark_reads(spark: SparkSession, lake: Path) -> None:
@@ -121,15 +121,15 @@ def test_rows_that_are_not_counted() -> None:
 def test_texts_with_python_s_ends_of_lines(spark: SparkSession, lake: Path) -> None:
     """Statistics have such texts as they are; a commit ends its lines by a line feed alone."""
     table = made(spark, lake / "t")
-    followed = open_snapshot(LocalStore(str(lake / "t")))
+    following = open_snapshot(LocalStore(str(lake / "t")))
     texts = [f"a{end}b" for end in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"]
     for engine in (by_marks, by_spark):
         changes = frame(table, [("+U", n, text) for n, text in enumerate(texts)])
         engine(table, changes, key=["id"], progress=at(0 if engine is by_marks else 1))
-        assert followed.follow() and seen(followed) == seen_by_spark(table)
+        assert following.follow() and seen(following) == seen_by_spark(table)
     rows = [(n, text) for n, text in enumerate(texts)]
     assert sorted(map(tuple, table.delta().toDF().collect())) == rows
-    assert seen(open_snapshot(LocalStore(str(lake / "t")))) == seen(followed)
+    assert seen(open_snapshot(LocalStore(str(lake / "t")))) == seen(following)
 
 
 def test_without_files_the_rest_is_the_same(spark: SparkSession, lake: Path) -> None:
@@ -145,3 +145,34 @@ def test_without_files_the_rest_is_the_same(spark: SparkSession, lake: Path) -> 
     assert all(snapshot.follow() for snapshot in snapshots)
     assert [s.version for s in snapshots] == [5] * 4 and [len(s.files) > 0 for s in snapshots] == [1, 0, 1, 0]
     assert len({str((s.transactions, s.metadata["id"], s.protocol.keys())) for s in snapshots}) == 1
+
+
+def test_within_one_look_each_log_is_followed_once(spark: SparkSession, lake: Path) -> None:
+    table, store = made(spark, lake / "t"), LocalStore(str(lake / "t"))
+    for with_files in (False, True):
+        version = followed(store, with_files=with_files).version
+        with one_look():
+            append(table, [(1, "a")])
+            assert followed(store, with_files=with_files).version == version + 1
+            append(table, [(2, "a")])
+            seen_then = followed(store, with_files=with_files)
+            assert seen_then.version == version + 1 and len(seen_then.files) <= version + 1
+            assert followed(store, version + 2, with_files=with_files).version == version + 2
+        append(table, [(3, "a")])
+        assert followed(store, with_files=with_files).version == version + 3
+
+
+def test_the_newest_commits_are_kept_until_the_table_is_another_one(spark: SparkSession, lake: Path) -> None:
+    table, log = made(spark, lake / "t"), lake / "t" / "_delta_log"
+    snapshot = open_snapshot(LocalStore(str(lake / "t")), with_files=False)
+    for number in range(6):
+        append(table, [(number, "a")])
+    assert snapshot.follow() and snapshot.version == 6
+    for version in range(1, 7):
+        read = snapshot.read_commit(version)
+        file = log / f"{version:020}.json"
+        content = file.read_text()
+        file.unlink()
+        assert snapshot.read_commit(version) == (read if version > 2 else None)
+        file.write_text(content)
+    assert open_snapshot(LocalStore(str(lake / "t")), with_files=False).read_commit(6) == read

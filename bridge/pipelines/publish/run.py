@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from bridge.delta.engine_choice import changes_frame
 from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.sink import ProduceResult
+from bridge.lake.snapshot import one_look
 from bridge.metrics import BatchReport, Counts, Listener, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import TRANSACTION, step, taken, watched
@@ -181,7 +182,8 @@ class _Run:
         guarantee = definition.topic.sink.delivery_guarantee
         self.sends = TRANSACTION if guarantee is DeliveryGuarantee.EXACTLY_ONCE else "send"
         self.summary, self.notices = Summary(definition.name, "publish"), Notices()
-        self.endpoints = Endpoints(spark, definition)
+        with one_look():
+            self.endpoints = Endpoints(spark, definition)
         self.registration = ConsumerRegistration(definition, self.endpoints.table)
         self.partition_count = PartitionCount(spark, definition)
         warnings = [*self.endpoints.prepare(), *self.partition_count.warnings(self.endpoints.topic)]
@@ -219,11 +221,21 @@ class _Run:
 
     def _publish_new_versions(self) -> None:
         """Publish what was committed to the table since the last call, range by range."""
-        self.latest = latest = change_feed.latest_version(self.endpoints.table)
-        if self.stop.is_set():
-            return
-        if latest == self.progress.version:
+        with one_look():
+            self.latest = change_feed.latest_version(self.endpoints.table)
+            ranges = self._new_ranges()
+            planned = next(ranges, None)
+        if self.latest == self.progress.version and not self.stop.is_set():
             self._check_foreign_writes()
+        while planned is not None and not self.stop.is_set():
+            self._open(planned)
+            self._publish_open_range()
+            planned = next(ranges, None)
+
+    def _new_ranges(self) -> Iterator[PlannedRange]:
+        """What was committed to the table up to the version `latest`. Raises as `check_feed`."""
+        latest = self.latest
+        if self.stop.is_set() or latest == self.progress.version:
             return
         self.endpoints.refresh()
         self._notify(
@@ -233,11 +245,7 @@ class _Run:
         change_feed.check_feed(
             self.endpoints.table, first, max(first, latest), self.progress.table_id, newest=latest
         )
-        for planned in self.planner.changes(first, latest):
-            if self.stop.is_set():
-                return
-            self._open(planned)
-            self._publish_open_range()
+        yield from self.planner.changes(first, latest)
 
     def _publish_open_range(self) -> None:
         """Publish the open range and what follows it: the next chunks of a snapshot."""

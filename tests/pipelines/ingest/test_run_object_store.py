@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from bridge import config
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError
+from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
@@ -27,7 +29,8 @@ from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease
 from bridge.store_options import given_settings
-from tests.object_store import KEY, SECRET, ObjectStore
+from tests.lossy_proxy import LossyProxy
+from tests.object_store import KEY, SECRET, ObjectStore, only_on_s3
 from tests.pipelines.world import World, tombstone, upsert
 
 FILE = """\
@@ -167,6 +170,47 @@ def test_a_table_on_s3_is_corrected_repaired_and_maintained(
     assert ingest(spark, into).deleted == 1
     assert rows(store, bucket) == [(2, "b"), (3, "c")]
     assert sorted(path.name for path in lake.iterdir()) == []
+
+
+def test_a_turn_asks_the_store_for_what_it_changes(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    store: ObjectStore,
+    bucket: str,
+) -> None:
+    """From batch to batch, and for a publish of few changes; nothing is listed within a run."""
+    only_on_s3(store)
+    world = World.make(spark, broker, lake, unique, partitions=1)
+    out = unique("out")
+    broker.create_topic(out)
+    into, outward = (pipeline(world, store, bucket, t, n) for t, n in ((world.topic, "in"), (out, "out")))
+    into = replace(into, run=replace(into.run, max_offsets_per_batch=2))
+    world.send([upsert(n % 5, f"{n}") for n in range(12)])
+    turns: list[list[str]] = []
+
+    def count(_: BatchReport) -> None:
+        turns.append(
+            [request.split("?")[0] + "?list" * ("list-type" in request) for request in proxy.requests]
+        )
+        proxy.requests.clear()
+
+    with LossyProxy("127.0.0.1", store.port) as proxy:
+        for name, value in store.settings(url=proxy.url).items():
+            spark.conf.set(name, value)
+        assert ingest(spark, into, listener=count).batches == 6
+        batches = turns[2:]
+        publish(spark, outward)
+        world.send([upsert(1, "again")])
+        ingest(spark, into)
+        turns.clear()
+        proxy.requests.clear()
+        assert publish(spark, outward, listener=count).records_out == 1
+    # Is the newest commit there, is there a next one; files with the keys; new files and their commit; the lease.
+    assert max(map(len, batches)) <= 12, batches
+    assert not [request for turn in batches for request in turn if request.endswith("?list")]
+    assert len(turns) == 1 and len(turns[0]) <= 24, "\n".join(turns[0])
 
 
 @pytest.mark.parametrize("times", [5, pytest.param(200, marks=pytest.mark.slow)])
