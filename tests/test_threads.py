@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MAKERS = {"ThreadPoolExecutor", "Thread", "foreachBatch", "ProcessPoolExecutor", "Timer", "fork"}
+MAKERS = {
+    "ThreadPoolExecutor",
+    "Thread",
+    "foreachBatch",
+    "ProcessPoolExecutor",
+    "Timer",
+    "fork",
+    "start_http_server",
+}
 SAYS = "# Shared by threads"
 MADE = {
-    "lake/store.py": "lake/test_store.py::test_of_several_writers_one_creates_a_file",
+    "lake/store.py": "lake/test_store.py::test_threads_share_a_store_and_a_file",
     "delta/merge_driver.py": "delta/test_merge_driver.py::test_files_are_copied_at_once",
     "delta/driver_merge/matches.py": "delta/driver_merge/test_matches.py::test_threads_read_one_file",
     "demo/pageviews.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
@@ -24,9 +32,10 @@ MADE = {
     "kafka/sink.py": "kafka/test_sink_stall_detector.py::test_threads_that_compute_are_no_stall",
     "metrics/alerts.py": "metrics/test_alerts.py::test_a_slow_webhook_does_not_slow_the_batches",
     "metrics/lineage.py": "metrics/test_lineage.py::test_a_run_that_goes_on_tells_its_sums_now_and_then",
+    "metrics/prometheus.py": "metrics/test_prometheus.py::test_threads_report_while_others_scrape",
     "metrics/targets.py": "metrics/test_otlp.py::test_a_slow_collector_slows_no_batch",
     "pages/watch.py": "pages/test_watch.py::test_a_slow_and_a_broken_file_beside_good_ones",
-    "pipelines/ingest/consumer_batches.py": "delta/test_append_files.py::test_threads_may_share_it",
+    "pipelines/ingest/consumer_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/stream_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/run.py": "pipelines/ingest/test_run_worker_warm_up.py",
     "pipelines/runtime/lease.py": "pipelines/runtime/test_lease_takeover.py::test_of_many_that_start_at_once_one_works",

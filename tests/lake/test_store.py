@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +56,28 @@ def test_of_several_writers_one_creates_a_file(store: Store) -> None:
     assert store.put_if_absent("log/1.json", b"anew")
     again = store.head("log/1.json")
     assert first and again and first.stamp != again.stamp
+
+
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(60, marks=pytest.mark.slow)])
+def test_threads_share_a_store_and_a_file(store: Store, seconds: float) -> None:
+    """Each opens the file once more; what one of them brings, others may read meanwhile."""
+    table, written = pa.table({"id": range(40_000)}), pa.BufferOutputStream()
+    pq.write_table(table, written, row_group_size=5_000)
+    store.create("f.parquet", written.getvalue())
+    source, end, turn = store.open("f.parquet", written.getvalue().size), time.monotonic() + seconds, 0
+
+    def work(n: int) -> bool:
+        won = store.put_if_absent(f"log/{turn}-{n % 4}", f"{n}".encode())
+        source.fetch([(n * 100, n * 100 + 50)])
+        group = pq.ParquetFile(source.file(), pre_buffer=False).read_row_group(n % 8)
+        assert group.equals(table.slice(n % 8 * 5_000, 5_000))
+        assert int(store.read(f"log/{turn}-{n % 4}")) % 4 == n % 4
+        return won
+
+    while time.monotonic() < end:
+        assert sum(at_once(work, range(16))) == 4
+        turn += 1
+    assert turn
 
 
 @pytest.mark.parametrize("rows", [10, 400_000])

@@ -111,8 +111,10 @@ def test_an_address_answers_until_the_last_run_has_ended() -> None:
         scraped(address)
 
 
-def test_threads_report_while_others_scrape() -> None:
-    address, threads, reports = free_address(), 4, 300
+@pytest.mark.parametrize("reports", [300, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_threads_report_while_others_scrape(reports: int) -> None:
+    """The longer form takes a minute."""
+    address, threads = free_address(), 4
     seen: list[float] = []
     with exporting(address, ignore) as listen:
 

@@ -57,7 +57,8 @@ _P = TypeVar("_P", bound="Process")
 
 
 class Process:
-    """One `bridge` verb on a pipeline file, with failpoints of its own; a context manager that leaves no process.
+    """One `bridge` verb on a pipeline file, or `more` of them, with failpoints of its own; a context manager that
+    leaves no process.
 
     `folder` contains its output, its failpoints, and the temporary files that it writes.
     """
@@ -71,6 +72,7 @@ class Process:
         master: str = "local[2]",
         conf: Sequence[str] = CONF,
         java: str = "",
+        more: Sequence[Path] = (),
     ):
         self.verb = verb
         self.temporary = folder / "tmp"
@@ -78,7 +80,7 @@ class Process:
         for made in (self.temporary, self._failpoints):
             made.mkdir(parents=True)
         self._output = folder / "output.txt"
-        self._command = [sys.executable, "-m", "bridge", verb, str(file), "--master", master]
+        self._command = [sys.executable, "-m", "bridge", verb, *map(str, (file, *more)), "--master", master]
         # The JVM does not ask TMPDIR.
         options = f"{JAVA} -Djava.io.tmpdir={self.temporary} {java}".strip()
         self._command += [x for pair in (*conf, options) for x in ("--conf", pair)]

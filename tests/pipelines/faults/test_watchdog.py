@@ -14,6 +14,8 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from tests.metrics.test_prometheus import gateway
 from tests.pipelines.processes import Process
+from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.test_run import PAGEVIEWS, view
 from tests.pipelines.world import World, upsert
 
 
@@ -48,6 +50,31 @@ def test_the_next_run_takes_over(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reader", ["consumer", "spark"])
+def test_a_run_of_several_pipelines_ends_too(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path, reader: str
+) -> None:
+    """`bridge ingest` of two files in one process: one that hangs ends both, with either reader."""
+    worlds = []
+    for name in ("one", "two"):
+        (lake / name).mkdir()
+        world = World.make(spark, broker, lake / name, unique, partitions=1)
+        world.sections = f"ingest: {{reader: {reader}}}\n"
+        world.send([upsert(1, "a")])
+        world.definition(name, {"step-timeout": "45 s"})
+        worlds.append(world)
+    files = [world.folder / f"{name}.yaml" for world, name in zip(worlds, ("one", "two"), strict=True)]
+    with Process("ingest", files[0], tmp_path / "first", more=files[1:]) as run:
+        run.until(run.arm("ingest.before-merge", "freeze"))
+        assert run.ended(200) == 5, run.output
+        run.alone(20)
+    assert "has not ended this step within 45 s: merging batch 0." in run.output
+    for world, name in zip(worlds, ("one", "two"), strict=True):
+        ingest(spark, world.definition(name))
+        assert [row[:2] for row in world.rows()] == [(1, "a")]
+
+
+@pytest.mark.slow
 def test_a_publish_that_hangs_ends_too(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -64,3 +91,22 @@ def test_a_publish_that_hangs_ends_too(
     assert publish(spark, definition).warning is None
     assert {k for k, _ in world.received()} == {b'{"id":1}'} and len(world.received()) <= 2
     assert publish(spark, definition).records_out == 0
+
+
+@pytest.mark.slow
+def test_a_script_that_hangs_ends_too(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Before the commit of an INSERT's result; the next run takes over and sends it once."""
+    text = f"SET 'bridge.step-timeout' = '45 s';\n{PAGEVIEWS}"
+    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script.create("views", "regions")
+    script.send("views", [view(1, "a")])
+    script.script()
+    with Process("run", lake / "script.sql", tmp_path / "first") as run:
+        run.until(run.arm("script.before-commit", "freeze"))
+        assert run.ended(200) == 5, run.output
+        run.alone(20)
+    assert "has not ended this step within 45 s: " in run.output
+    script.run()
+    assert [(row["user_region"], row["pv"]) for _, row in script.received("regions")] == [("a", 1)]

@@ -79,8 +79,14 @@ def test_all_of_them_for_a_minute(
     lake: Path,
     unique: Callable[[str], str],
 ) -> None:
-    """Two read documents of one subject, which gets a schema after the other while they do."""
+    """Two read documents of one subject, which gets a schema after the other while they do. All write their metrics,
+    events and lineage into the same files."""
     subject, worlds = unique("subject"), dict[str, World]()
+    watched = {
+        "metrics": f"{lake}/all.prom",
+        "events": f"{lake}/events.jsonl",
+        "lineage": f"{lake}/lineage.jsonl",
+    }
     avro = {
         "columns": "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED",
         "options": {
@@ -96,7 +102,7 @@ def test_all_of_them_for_a_minute(
     out = World(spark, broker, worlds["spark"].folder, unique("out"))
     broker.create_topic(out.topic, partitions=2)
     definitions = [
-        world.definition(name, {"max-offsets-per-batch": 400 if name == "spark" else 100})
+        world.definition(name, {"max-offsets-per-batch": 400 if name == "spark" else 100, **watched})
         for name, world in worlds.items()
     ]
     publishes = out.definition("out", {"checkpoint": "out"})
