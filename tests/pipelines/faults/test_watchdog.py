@@ -19,6 +19,13 @@ from tests.pipelines.scripts.test_run import PAGEVIEWS, view
 from tests.pipelines.world import World, upsert
 
 
+def stalls(run: Process, place: str) -> None:
+    """It hangs at a failpoint, ends with 5, and leaves no process."""
+    run.until(run.arm(place, "freeze"))
+    assert run.ended(200) == 5, run.output
+    run.alone(20)
+
+
 def test_the_next_run_takes_over(
     spark: SparkSession,
     broker: Broker,
@@ -34,9 +41,7 @@ def test_the_next_run_takes_over(
     log = tmp_path / "bridge.log"
     monkeypatch.setenv("BRIDGE_LOG", str(log))
     with Process("ingest", world.folder / "orders.yaml", tmp_path / "first") as run:
-        run.until(run.arm("ingest.before-merge", "freeze"))
-        assert run.ended(200) == 5, run.output
-        run.alone(20)
+        stalls(run, "ingest.before-merge")
     assert "stalled: ingest orders has not ended this step within 45 s: merging batch 0." in run.output
     written = log.read_text()
     assert "not ended this step within 45 s: merging batch 0." in written
@@ -55,21 +60,19 @@ def test_a_run_of_several_pipelines_ends_too(
     spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path, reader: str
 ) -> None:
     """`bridge ingest` of two files in one process: one that hangs ends both, with either reader."""
-    worlds = []
+    worlds = dict[str, World]()
     for name in ("one", "two"):
         (lake / name).mkdir()
         world = World.make(spark, broker, lake / name, unique, partitions=1)
         world.sections = f"ingest: {{reader: {reader}}}\n"
         world.send([upsert(1, "a")])
         world.definition(name, {"step-timeout": "45 s"})
-        worlds.append(world)
-    files = [world.folder / f"{name}.yaml" for world, name in zip(worlds, ("one", "two"), strict=True)]
-    with Process("ingest", files[0], tmp_path / "first", more=files[1:]) as run:
-        run.until(run.arm("ingest.before-merge", "freeze"))
-        assert run.ended(200) == 5, run.output
-        run.alone(20)
+        worlds[name] = world
+    first, *more = (world.folder / f"{name}.yaml" for name, world in worlds.items())
+    with Process("ingest", first, tmp_path / "first", more=more) as run:
+        stalls(run, "ingest.before-merge")
     assert "has not ended this step within 45 s: merging batch 0." in run.output
-    for world, name in zip(worlds, ("one", "two"), strict=True):
+    for name, world in worlds.items():
         ingest(spark, world.definition(name))
         assert [row[:2] for row in world.rows()] == [(1, "a")]
 
@@ -84,9 +87,7 @@ def test_a_publish_that_hangs_ends_too(
     rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(f"{lake}/table")
     definition = world.definition(run={"step-timeout": "45 s"})
     with Process("publish", world.folder / "orders.yaml", tmp_path / "first") as run:
-        run.until(run.arm("publish.sent", "freeze"))
-        assert run.ended(200) == 5, run.output
-        run.alone(20)
+        stalls(run, "publish.sent")
     assert "stalled: publish orders has not ended this step within 45 s: " in run.output
     assert publish(spark, definition).warning is None
     assert {k for k, _ in world.received()} == {b'{"id":1}'} and len(world.received()) <= 2
@@ -104,9 +105,7 @@ def test_a_script_that_hangs_ends_too(
     script.send("views", [view(1, "a")])
     script.script()
     with Process("run", lake / "script.sql", tmp_path / "first") as run:
-        run.until(run.arm("script.before-commit", "freeze"))
-        assert run.ended(200) == 5, run.output
-        run.alone(20)
+        stalls(run, "script.before-commit")
     assert "has not ended this step within 45 s: " in run.output
     script.run()
     assert [(row["user_region"], row["pv"]) for _, row in script.received("regions")] == [("a", 1)]

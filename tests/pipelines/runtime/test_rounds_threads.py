@@ -159,3 +159,6 @@ def test_all_of_them_for_a_minute(
     assert verify(spark, publishes, direction="publish").equal
     assert worlds["appends"].table().select("id", "name").distinct().count() == (number + 1) * KEYS
     assert worlds["appends"].table().count() == (number + 1) * KEYS
+    for kind in ("events", "lineage"):
+        assert all(map(json.loads, Path(watched[kind]).read_text().splitlines()))
+    assert "bridge_commits_total" in Path(watched["metrics"]).read_text()
