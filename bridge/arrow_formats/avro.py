@@ -16,8 +16,6 @@ from bridge.format_rules.avro_table_schema import derived_schema
 from bridge.schema import RowType
 from bridge.ways import NotThisWay
 
-__all__ = ["AvroArrowDecoder", "as_table", "decoder"]
-
 
 def decoder(spec: FormatSpec) -> ArrowDecoder:
     """Return the decoder of a format of plain Avro. Raises NotThisWay."""

@@ -25,8 +25,6 @@ from bridge.format_rules.avro_table_schema import framed_schema
 from bridge.schema import RowType
 from bridge.ways import NotThisWay
 
-__all__ = ["AvroConfluentArrowDecoder", "decoder", "documents_decoder"]
-
 _MAGIC, _HEADER = 1, 5
 _MOST_PLANS = 256
 

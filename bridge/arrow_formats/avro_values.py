@@ -14,8 +14,6 @@ from bridge.arrow_formats.texts import utf_8
 from bridge.schema import RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["read"]
-
 _INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
     "TINYINT": np.int8,
     "SMALLINT": np.int16,

@@ -20,8 +20,6 @@ from bridge.format_rules.change_documents import DEBEZIUM, OGG, Operations, befo
 from bridge.schema import RowField, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["BeforeAfterArrowDecoder", "debezium", "ogg"]
-
 _WRAPPER = "payload"
 
 

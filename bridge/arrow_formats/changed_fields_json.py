@@ -32,8 +32,6 @@ from bridge.format_rules.json_options import Numbers
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["ChangedFieldsArrowDecoder", "canal", "maxwell"]
-
 _STRING = ScalarType("STRING")
 
 

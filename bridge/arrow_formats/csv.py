@@ -20,8 +20,6 @@ from bridge.format_rules.csv_options import CsvOptions
 from bridge.schema import RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["CsvArrowDecoder", "decoder"]
-
 _BOM = "\ufeff"
 
 

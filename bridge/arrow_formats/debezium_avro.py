@@ -15,8 +15,6 @@ from bridge.format_rules.avro_table_schema import envelope, event_schema
 from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.schema import RowType
 
-__all__ = ["DebeziumAvroArrowDecoder", "decoder"]
-
 
 def decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
     """Return a decoder that knows no writer's schema yet (see SchemaArrowDecoder), or why there is none, as the end of

@@ -33,17 +33,6 @@ from bridge.format_rules.json_rows import CONNECT_ENVELOPE, types
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "Conversion",
-    "JsonArrowDecoder",
-    "Lines",
-    "checked_lines",
-    "decoder",
-    "read_schema",
-    "refuse_unread",
-]
-
-
 # A block and its columns fit into the processor's cache.
 _BLOCK_BYTES = 1 << 18
 

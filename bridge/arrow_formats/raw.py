@@ -16,8 +16,6 @@ from bridge.format_rules.raw import RawShape
 from bridge.schema import RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["RawArrowDecoder", "decoder"]
-
 _UTF_8 = "UTF-8"
 _NUMBERS = {
     "BOOLEAN": "u1",

@@ -7,8 +7,6 @@ import pyarrow.compute as pc
 
 from bridge.schema import ScalarType
 
-__all__ = ["dates", "is_temporal", "moments"]
-
 _DAY = len("2020-02-29")
 _SECOND = len("2020-02-29 12:00:00")
 _MICROS = 6

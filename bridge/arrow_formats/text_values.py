@@ -10,8 +10,6 @@ from bridge.arrow_formats.temporal_texts import dates, is_temporal, moments
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["text_row", "typed_values", "usual_values"]
-
 _STRING = ScalarType("STRING")
 _WHOLE = "^-?[0-9]{1,19}$"
 _FLOAT = r"^-?[0-9]{1,30}(?:[.][0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?$"

@@ -7,8 +7,6 @@ import pyarrow.compute as pc
 
 from bridge.ways import NotThisWay
 
-__all__ = ["as_lines", "utf_8"]
-
 _MOST_BYTES = 2**31 - 2
 
 

@@ -21,8 +21,6 @@ from bridge.log_layout import log_folder
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 from bridge.store_options import file_options, misread_name
 
-__all__ = ["FoundTable", "delta_type", "find_tables", "read_columns"]
-
 _SCALARS = {
     "string": ScalarType("STRING"),
     "boolean": ScalarType("BOOLEAN"),

@@ -30,8 +30,6 @@ from bridge.definition import PublishStart, Run
 from bridge.options.kinds import duration_ms
 from bridge.user_files import folder_of, location_of, read_text
 
-__all__ = ["is_job", "load_job"]
-
 
 def is_job(file: str) -> bool:
     """Whether a file is a job of Flink CDC, and neither a pipeline file nor a script: YAML with `source` or `sink`.

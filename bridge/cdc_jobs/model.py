@@ -16,8 +16,6 @@ from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
 
-__all__ = ["JobFile", "PipelineSection", "RouteRule", "TransformRule"]
-
 _Count = Annotated[int, BeforeValidator(validators.digits_as_int)]
 
 

@@ -15,8 +15,6 @@ from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.options.kinds import BOOLEAN, STRING, Kind
 from bridge.options.model import Option, Support
 
-__all__ = ["SINKS", "SOURCES", "check_options", "check_type"]
-
 
 def _honoured(key: str, description: str, kind: Kind[Any] = STRING, *, required: bool = False) -> Option[Any]:
     return Option(key, kind, description, required=required)

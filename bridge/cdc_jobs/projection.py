@@ -16,8 +16,6 @@ from bridge.ddl.cursor import nearest
 from bridge.ddl.tokens import Source, Token, tokenize
 from bridge.errors import DdlError
 
-__all__ = ["Projected", "Slice", "expression_names", "project", "slices", "unescaped"]
-
 Slice = tuple[int, int] | str
 """A part of an expression: where it is in the text, or a text that takes its place."""
 

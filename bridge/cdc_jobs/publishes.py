@@ -22,8 +22,6 @@ from bridge.definition import Definition, DeltaTarget, Publish, PublishStart, Ru
 from bridge.errors import DdlError, DefinitionError, OptionError, UnsupportedError
 from bridge.sql.connectors import resolve_table
 
-__all__ = ["JobPublishes", "require_key"]
-
 
 @dataclass(frozen=True)
 class JobPublishes:

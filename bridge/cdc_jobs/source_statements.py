@@ -18,8 +18,6 @@ from bridge.schema import quote
 from bridge.sql.split import split
 from bridge.user_files import location_of, read_text
 
-__all__ = ["Statement", "kafka_options", "read_statements"]
-
 
 @dataclass(frozen=True)
 class Statement:

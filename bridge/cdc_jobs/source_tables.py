@@ -17,8 +17,6 @@ from bridge.definition import PublishStart
 from bridge.errors import DefinitionError, TableError, UnsupportedError
 from bridge.schema import DataType
 
-__all__ = ["DeltaPlace", "SourceTable", "delta_tables", "kafka_tables", "key_columns", "publish_start"]
-
 _STARTS = {"initial": "snapshot", "latest-offset": "latest"}
 
 

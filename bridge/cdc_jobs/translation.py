@@ -28,8 +28,6 @@ from bridge.schema import DataType, quote
 from bridge.sql import Script, load_script
 from bridge.sql.script import view_columns
 
-__all__ = ["translated_script"]
-
 _Target = tuple[Transformed, Routed, str]
 
 

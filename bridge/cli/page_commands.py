@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from bridge.pages.watch import Watch
 
-__all__ = ["SCHEMA", "report", "top"]
 
 SCHEMA = "changelog-bridge/top/1"
 """Of the JSON: fields are added; one that goes or changes its meaning makes a new version."""

@@ -16,8 +16,6 @@ from bridge.pages.pipeline_line import Watched
 from bridge.pages.watch import File
 from bridge.sql import Script, load_script
 
-__all__ = ["watched_files"]
-
 _KEYS = {"topic", "delta", "source", "sink"}
 
 

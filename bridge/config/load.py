@@ -61,9 +61,6 @@ from bridge.options.kinds import duration_ms, size_bytes
 from bridge.secret import Secret
 from bridge.user_files import folder_of, location_of, read_text, resolved
 
-__all__ = ["load", "own_columns"]
-
-
 _KEY = "delta.merge-columns"
 
 

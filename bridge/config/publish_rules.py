@@ -6,8 +6,6 @@ from bridge.definition import Publish, Topic
 from bridge.errors import DefinitionError
 from bridge.options import FORMATS
 
-__all__ = ["check_publication"]
-
 
 def check_publication(publish: Publish, topic: Topic) -> None:
     """Raises DefinitionError for settings that have no effect or that the format of the topic does not support."""

@@ -6,8 +6,6 @@ from bridge.definition import Topic
 from bridge.errors import OptionError
 from bridge.options import METADATA
 
-__all__ = ["refuse_unpublishable"]
-
 
 def refuse_unpublishable(topic: Topic) -> None:
     """Raises OptionError for a topic that Flink supports as a source but not as a sink. Every publish checks it."""

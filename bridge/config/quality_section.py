@@ -9,8 +9,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from bridge.config import validators
 from bridge.config.section import Section, TableLocation
 
-__all__ = ["QualitySection", "ResultsSection"]
-
 
 class ResultsSection(TableLocation):
     """The Delta table for the results of checks: exactly one of `path` and `table`."""

@@ -10,8 +10,6 @@ from bridge.config.storage_locations import default_suite
 from bridge.definition import Definition, DeltaTarget, Quality
 from bridge.metrics.monitoring import Monitoring
 
-__all__ = ["for_commands", "state_of"]
-
 
 def state_of(base: str, state: str | None, name: str) -> str:
     """Returns the folder of all state of the script `name`; `state` is `bridge.state` as it is written."""

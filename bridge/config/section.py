@@ -8,8 +8,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from bridge.config import validators
 
-__all__ = ["TABLE_NAME", "Properties", "Section", "TableLocation", "kebab"]
-
 
 def kebab(name: str) -> str:
     return name.replace("_", "-")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bridge.definition import DeltaTarget
 
-__all__ = ["side_table"]
-
 
 def side_table(target: DeltaTarget, suffix: str) -> DeltaTarget:
     """Returns the table whose name or path is that of `target` with `suffix` appended."""

@@ -9,21 +9,6 @@ from typing import Any
 from bridge.metrics.prometheus import parsed
 from bridge.options.kinds import duration_ms, size_bytes
 
-__all__ = [
-    "check_cluster_columns",
-    "check_interval",
-    "check_metrics",
-    "check_own_columns",
-    "check_publish_start",
-    "check_retention",
-    "check_size",
-    "check_step_timeout",
-    "check_trigger",
-    "digits_as_int",
-    "off_as_text",
-    "scalars_as_text",
-]
-
 
 def check_trigger(text: str) -> str:
     """Accepts `available-now` and intervals with a unit."""

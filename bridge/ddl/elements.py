@@ -43,8 +43,6 @@ from bridge.schema import (
     Watermark,
 )
 
-__all__ = ["check_key", "check_watermark", "parse_elements", "parse_watermark", "spark_text", "translate"]
-
 
 def check_key(c: Cursor, key: Iterable[Token], columns: Mapping[str, object]) -> None:
     """Raises DdlError unless the primary key consists of different physical columns."""

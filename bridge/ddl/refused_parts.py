@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from bridge.ddl.part import Part
 from bridge.ddl.tokens import Token
 
-__all__ = ["CLOCKS", "NON_DETERMINISTIC", "refuse_parts"]
-
-
 # Not deterministic. CLOCKS are called without parentheses.
 CLOCKS = frozenset({"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
 NON_DETERMINISTIC = CLOCKS | {

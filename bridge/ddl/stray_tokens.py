@@ -8,8 +8,6 @@ from bridge.ddl.part import Part
 from bridge.ddl.tokens import Token
 from bridge.errors import DdlError
 
-__all__ = ["refuse_stray_tokens"]
-
 _SYMBOLS = frozenset("( ) [ ] , . * + - / % = < > ! |".split())
 _CLAUSES = frozenset(
     "SELECT FROM WHERE GROUP BY HAVING UNION ON AND OR WITH VALUES JOIN WHEN THEN ELSE CASE AS OVER USING".split()

@@ -10,8 +10,6 @@ from bridge.delta.ingest_progress import newest_first
 from bridge.delta.table import Table
 from bridge.ingest_progress import merged_by
 
-__all__ = ["CommitHistory", "commit_history"]
-
 
 @dataclass(frozen=True)
 class CommitHistory:

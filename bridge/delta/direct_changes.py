@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, row_fingerprint
-from bridge.delta.change_feed import changes, feed_errors
+from bridge.delta.change_feed import changes
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.rows import RowKind
-
-__all__ = ["can_send_directly"]
 
 
 def can_send_directly(table: Table, version: int, key: Sequence[str]) -> bool:

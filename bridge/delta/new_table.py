@@ -23,8 +23,6 @@ from bridge.lake.store import UnknownOutcome
 from bridge.version import own_version
 from bridge.ways import NotThisWay
 
-__all__ = ["create_by_commit"]
-
 _KNOWN = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 """The properties of Delta that a table must have, and no others: they decide its protocol."""
 _DEFAULTS = (

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from bridge.delta.result_table import ResultTable
 
-__all__ = ["COLUMNS", "QUALITY_RESULTS"]
-
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "run_id": ("string", "id of the run; the same in all of its rows"),
     "pipeline": ("string", "name of the pipeline"),

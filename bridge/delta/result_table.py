@@ -17,8 +17,6 @@ from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
 from bridge.delta.table import exists, handle
 from bridge.errors import TableError
 
-__all__ = ["ResultTable"]
-
 _TABLE_PROPERTIES = {"delta.autoOptimize.autoCompact": "true"}
 """Each run adds a small file."""
 

@@ -42,20 +42,6 @@ from bridge.log_layout import LOG_FOLDER
 from bridge.schema import RowConstraint
 from bridge.spark_versions import or_public
 
-__all__ = [
-    "Table",
-    "claim",
-    "create_if_absent",
-    "create_table",
-    "described",
-    "exists",
-    "handle",
-    "open_table",
-    "refuse_claim",
-    "set_properties",
-    "unset_property",
-]
-
 
 @dataclass(frozen=True)
 class Table:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from bridge.delta.result_table import ResultTable
 
-__all__ = ["COLUMNS", "VERIFY_LEDGER"]
-
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "pipeline": ("string", "name of the pipeline"),
     "direction": ("string", "ingest: the table follows the topic; publish: the topic follows the table"),

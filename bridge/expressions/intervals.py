@@ -12,8 +12,6 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import ScalarType
 
-__all__ = ["interval", "interval_sum"]
-
 _KINDS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
 """The units of months and those of milliseconds, which no INTERVAL has together."""
 _WORTH = {"YEAR": 12, "MONTH": 1, "DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1000}

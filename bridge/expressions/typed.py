@@ -20,8 +20,6 @@ from bridge.expressions.type_rules import NULL, NUMERIC, literal, scalar
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["ARITHMETIC", "adapt", "type_of"]
-
 _LEAST = {"2147483648": ScalarType("INT"), "9223372036854775808": ScalarType("BIGINT")}
 """The types of the smallest integers, whose digits alone would need a larger one."""
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)

@@ -6,8 +6,6 @@ from bridge.errors import OptionError
 from bridge.format_rules.avro_schema import Node, parse
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["difference", "given_schema"]
-
 _KINDS = {
     "BOOLEAN": "boolean",
     "TINYINT": "int",

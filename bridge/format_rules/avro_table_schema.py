@@ -14,8 +14,6 @@ from bridge.format_rules.avro_given import given_schema
 from bridge.format_rules.avro_schema import Node, parse
 from bridge.schema import RowField, RowType, ScalarType
 
-__all__ = ["derived_schema", "envelope", "event_schema", "framed_schema"]
-
 
 def derived_schema(format: str, row: RowType, options: Mapping[str, Any]) -> Node:
     """Return the schema of documents without framing, which Flink always derives."""

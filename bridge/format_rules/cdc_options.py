@@ -13,8 +13,6 @@ from bridge.options.format_options import CDC_JSON
 from bridge.options.formats import FORMATS
 from bridge.schema import RowType
 
-__all__ = ["CdcOptions", "check_document"]
-
 _JSON_ONLY = ("decode.json-parser.enabled", "fail-on-missing-field")
 
 

@@ -7,17 +7,6 @@ from dataclasses import dataclass
 
 from bridge.schema import RowType
 
-__all__ = [
-    "CANAL",
-    "DEBEZIUM",
-    "MAXWELL",
-    "OGG",
-    "PLACEHOLDER",
-    "Operations",
-    "before_image_type",
-    "null_is_not_absent",
-]
-
 PLACEHOLDER = "__debezium_unavailable_value"
 """What Debezium writes for a value that the database left out of a change (Postgres: TOASTed and unchanged)."""
 

@@ -11,8 +11,6 @@ from bridge.errors import OptionError
 from bridge.format_rules import csv_rows
 from bridge.schema import RowType
 
-__all__ = ["CsvOptions", "check_document"]
-
 _ESCAPE = re.compile(r"\\(?:u+\+?([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
 _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _KEYS = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bridge.errors import DefinitionError, UnsupportedError
 from bridge.schema import ArrayType, DataType, RowType, ScalarType, unsupported
 
-__all__ = ["check"]
-
 
 def check(row: RowType) -> None:
     """Raise DefinitionError where a line of CSV, or Spark, cannot represent `row` (CsvRowSchemaConverter)."""

@@ -11,8 +11,6 @@ from bridge.errors import OptionError
 from bridge.format_rules import json_rows
 from bridge.schema import RowType
 
-__all__ = ["JsonOptions", "Numbers", "check_document"]
-
 _STANDARDS = ("SQL", "ISO-8601")
 _NULL_KEY_MODES = ("LITERAL", "FAIL", "DROP")
 _BOOLEANS = {"true": True, "false": False}

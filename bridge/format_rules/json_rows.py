@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from bridge.errors import DefinitionError, UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
 
-__all__ = ["CONNECT_ENVELOPE", "check", "types"]
-
 CONNECT_ENVELOPE = r'^\s*\{\s*"schema"\s*:'
 """A document of Kafka Connect's JsonConverter with `schemas.enable=true`, which writes the schema first."""
 

@@ -19,8 +19,6 @@ from bridge.formats.cdc.operation_types import unknown_operation
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
-__all__ = ["DebeziumAvroFormat"]
-
 _REPLICA_IDENTITY = (
     'The "before" field of {} message is null, if you are using Debezium Postgres Connector, please check the '
     "Postgres table has been set REPLICA IDENTITY to FULL level."

@@ -17,8 +17,6 @@ from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
 from bridge.schema import RowType
 
-__all__ = ["RawFormat"]
-
 _INSERT = "'+I'"
 
 _MISSING = {"US-ASCII": r"[^\x00-\x7f]", "ISO-8859-1": r"[^\x00-\xff]"}

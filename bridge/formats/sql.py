@@ -17,19 +17,6 @@ from pyspark.sql import functions as F
 
 from bridge.schema import quote
 
-__all__ = [
-    "Names",
-    "apply",
-    "ascii_digits",
-    "first",
-    "let",
-    "literal",
-    "member",
-    "null",
-    "struct",
-    "with_sql_column",
-]
-
 
 def literal(text: str) -> str:
     """Return `text` as a SQL string literal."""

@@ -25,21 +25,6 @@ from bridge.kafka.client import AdminSession
 from bridge.kafka.group_offsets import ConsumerGroup, starts_at_latest
 from bridge.offsets import Offsets, TopicPartition
 
-__all__ = [
-    "TopicState",
-    "describe",
-    "end_offsets",
-    "ensure_topic",
-    "log_end_offsets",
-    "newest_timestamp",
-    "offsets_at_timestamp",
-    "resolve",
-    "start_offsets",
-    "topic_config",
-    "topic_configs",
-    "topic_ids",
-]
-
 _TIMEOUT = 20.0
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """All bits zero: the id that brokers without topic ids return."""

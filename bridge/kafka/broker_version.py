@@ -12,8 +12,6 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.kafka.client_settings import for_librdkafka
 
-__all__ = ["broker_version"]
-
 # The first release that takes this version of this request, as the ApiKeys of each release's kafka-clients say.
 _RELEASES: tuple[tuple[tuple[int, int], str, int], ...] = (
     ((4, 3), "DescribeLogDirs", 5),

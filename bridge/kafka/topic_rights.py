@@ -10,8 +10,6 @@ from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr
 from bridge.definition import Topic
 from bridge.kafka.client import AdminSession
 
-__all__ = ["missing_rights"]
-
 _TIMEOUT = 20.0
 
 

@@ -28,8 +28,6 @@ from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.metrics.target_urls import check_http_url, host_of, split_login
 from bridge.secret import Secret
 
-__all__ = ["RETRY_SECONDS", "SCHEMA", "TIMEOUT_SECONDS", "Alerts", "body", "check_alert"]
-
 SCHEMA = "changelog-bridge/alert/1"
 _AGAIN_SECONDS = 600.0
 TIMEOUT_SECONDS = 5.0

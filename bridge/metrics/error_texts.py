@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bridge.errors import AmbiguousKeyError, BadRecordError, BridgeError, DifferenceError, QualityError
 
-__all__ = ["text_without_url", "text_without_values"]
-
 _NAME_KEYS = (AmbiguousKeyError, BadRecordError, DifferenceError, QualityError)
 
 

@@ -57,19 +57,6 @@ from bridge.version import own_version
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
-__all__ = [
-    "EVERY_SECONDS",
-    "OFFSETS",
-    "OFFSETS_SCHEMA",
-    "PRODUCER",
-    "TIMEOUT_SECONDS",
-    "check_installed",
-    "check_lineage",
-    "new_run_id",
-    "run_event",
-    "tracked",
-]
-
 
 OFFSETS = "bridge_kafkaOffsets"
 OFFSETS_SCHEMA = "urn:changelog-bridge:facet:KafkaOffsetsDatasetFacet:1"

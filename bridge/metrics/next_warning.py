@@ -7,8 +7,6 @@ import time
 
 from bridge.metrics.reports import BatchReport
 
-__all__ = ["LOGGED", "NextWarning"]
-
 _AGAIN_SECONDS = 600.0
 _log = logging.getLogger("bridge.metrics")
 LOGGED: dict[str, float] = {}

@@ -9,8 +9,6 @@ from datetime import datetime
 from bridge.metrics.datasets import Assertion, Dataset, Flow
 from bridge.metrics.reports import BatchReport, Counts, RunName, Summary
 
-__all__ = ["Moved", "ObservedFlow"]
-
 Moved = tuple[int | None, int]
 """The offsets of a partition from (None if it is not known) and to, exclusive."""
 

@@ -16,8 +16,6 @@ from bridge.metrics.observed import Observed
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
 from bridge.metrics.target_urls import without_login
 
-__all__ = ["Again", "NotTaken", "OpenWay", "Silent", "Warn", "Way", "exporting"]
-
 TIMEOUT_SECONDS = 5.0
 """For how long the end of a run waits until the last values have been sent."""
 Warn = Callable[[Exception], None]

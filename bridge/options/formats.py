@@ -20,21 +20,6 @@ from bridge.options import format_options as options
 from bridge.options.model import Option, Support
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = [
-    "CANAL",
-    "DEBEZIUM",
-    "FORMATS",
-    "MAXWELL",
-    "NONE",
-    "OGG",
-    "DeclaredFormat",
-    "declared_format",
-    "load",
-    "register",
-    "unregister",
-]
-
-
 NONE: Mapping[str, DataType] = MappingProxyType({})
 
 _TEXT, _TIME = ScalarType("STRING"), ScalarType("TIMESTAMP_LTZ", (3,))

@@ -23,9 +23,6 @@ from bridge.quality.wording import age, counted, moment, size
 from bridge.version import own_version
 from bridge.ways import NotThisWay
 
-__all__ = ["history_charts", "history_page", "known_quality", "median"]
-
-
 _TIMES = (
     (1, "ms", 3_000),
     (1000, "seconds", 600_000),

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from bridge.quality.wording import age
 
-__all__ = ["TimeAxis", "utc"]
-
 _T = TypeVar("_T")
 _MOST = 60
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400

@@ -10,8 +10,6 @@ from bridge.definition import FormatSpec
 from bridge.options.formats import FORMATS, load
 from bridge.peek.base import Reader
 
-__all__ = ["reader"]
-
 
 def reader(spec: FormatSpec) -> Reader:
     """Return the reader of documents of `spec`. Calling it may raise KafkaError where a registry does not answer."""

@@ -22,9 +22,6 @@ from bridge.peek.base import Reader, Undecodable, as_json
 from bridge.peek.documents import reader
 from bridge.peek.records import Filter, Record
 
-__all__ = ["DecodedRecord", "Part", "kind_of", "matches", "viewer"]
-
-
 _WRAPPER = "payload"
 """The field in which Kafka Connect's converter wraps a change event."""
 _OPERATIONS = {

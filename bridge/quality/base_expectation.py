@@ -21,7 +21,6 @@ with quiet():
     from great_expectations.render.renderer_configuration import RendererConfiguration, RendererValueType
     from great_expectations.validator.metric_configuration import MetricConfiguration
 
-__all__ = ["FACTS_ATTRIBUTE", "FactExpectation", "SentenceExpectation"]
 
 FACTS_ATTRIBUTE = "bridge_facts"
 """The attribute of an execution engine that has the Facts of its table."""

@@ -14,7 +14,6 @@ from pyspark.sql import types as T
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["with_comparable_bounds"]
 
 _BOUNDS = ("min_value", "max_value")
 

@@ -19,8 +19,6 @@ with quiet():
     from bridge.quality.base_expectation import SentenceExpectation
     from bridge.quality.gx_metrics import DuplicateKeys, Newest
 
-__all__ = ["ExpectKeyToBeUnique", "ExpectTableToBeFresh"]
-
 
 class ExpectKeyToBeUnique(SentenceExpectation):
     """Expects that no two rows of the table have the same values in `column_list`; null equals null.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Rule", "RuleCount", "Rules", "compile_rules"]
 
 ROW_EXPECTATIONS = frozenset(
     f"expect_{name}"

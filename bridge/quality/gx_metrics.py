@@ -22,7 +22,6 @@ with quiet():
     from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
-__all__ = ["DuplicateKeys", "Newest", "most_repeated"]
 
 _EXAMPLES = 5
 _ROWS = "__rows"

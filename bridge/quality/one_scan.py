@@ -26,7 +26,6 @@ with quiet():
     from great_expectations.util import convert_to_json_serializable
     from great_expectations.validator.validation_graph import ValidationGraph
 
-__all__ = ["OneScan", "PlannedMetrics", "without_row_count_dependencies"]
 
 _ROWS = "__rows"
 _ROW_COUNT = "table.row_count"

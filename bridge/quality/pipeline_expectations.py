@@ -17,13 +17,6 @@ from bridge.quality.wording import age, counted, percent
 with quiet():
     from great_expectations.compatibility import pydantic
 
-__all__ = [
-    "ExpectArrivalToBeFresh",
-    "ExpectChangeFeedToGiveTable",
-    "ExpectKeysToStayInTheirPartition",
-    "ExpectTableToEqualTopic",
-    "ExpectTombstoneRatioToBeBetween",
-]
 
 _Result = dict[str, Any]
 

@@ -24,7 +24,6 @@ with quiet():
     from great_expectations.expectations.metrics.metric_provider import metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
-__all__ = ["ExpectRowsToReferToTable"]
 
 _EXAMPLES = 5
 

@@ -15,8 +15,6 @@ with quiet():
     from great_expectations.execution_engine.sparkdf_batch_data import SparkDFBatchData
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 
-__all__ = ["condition_of"]
-
 
 class _FilterRecorder:
     """Replaces a DataFrame and records the conditions by which it is filtered."""

@@ -27,7 +27,6 @@ from bridge.quality.wording import expected_text, observed_text, sentence
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Outcome", "Subject", "Verdict", "columns_of", "reason_of", "run", "title_of"]
 
 _EXAMPLES = 5
 _COLUMN_ARGUMENTS = ("column", "column_list", "column_A", "column_B", "column_set")

@@ -15,8 +15,6 @@ from bridge.sql.joined_groups import JoinedGroups
 from bridge.sql.relation import Relation
 from bridge.sql.tree import QueryTree
 
-__all__ = ["Analyse", "Analysed", "Environment", "JoinColumn"]
-
 
 @dataclass(frozen=True)
 class JoinColumn:

@@ -11,8 +11,6 @@ from sqlglot.lineage import Node, lineage
 from bridge.sql.plan import InsertPlan
 from bridge.sql.positions import POSITION_COLUMNS
 
-__all__ = ["SourceColumn", "column_origins"]
-
 SourceColumn = tuple[str, str, str]
 """Table, column, and OpenLineage's subtype of what is done with it: IDENTITY, TRANSFORMATION or AGGREGATION."""
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
-__all__ = ["Distribution", "project_distributions", "scan_distribution", "union_distribution"]
-
 Distribution = frozenset[tuple[str, str]]
 """A column for each source of the query, as (source, column): every source is there exactly once."""
 

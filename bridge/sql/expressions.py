@@ -20,8 +20,6 @@ from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregat
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree
 
-__all__ = ["check_condition", "is_constant", "resolve", "translate", "type_of"]
-
 
 def resolve(expression: exp.Expr, scope: Scope, *, aggregates: bool) -> None:
     """Resolves all names in place. `aggregates` says whether aggregate functions are legal here.

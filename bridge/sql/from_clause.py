@@ -25,8 +25,6 @@ from bridge.sql.terms import column_term
 from bridge.sql.tree import QueryTree
 from bridge.sql.window_tables import window_table
 
-__all__ = ["analyse_from", "source_relation", "take_condition"]
-
 
 def take_condition(select: exp.Select, node: exp.Join, right: Item, scope: Scope) -> None:
     """Gives a join without ON the equalities of WHERE between its table and the tables before, in place.

@@ -13,8 +13,6 @@ from bridge.sql.expressions import resolve
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree, comparable_text
 
-__all__ = ["Group", "check_grouped", "group_expressions"]
-
 
 @dataclass(frozen=True)
 class Group:

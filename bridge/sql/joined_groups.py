@@ -19,8 +19,6 @@ from bridge.sql.joins import term_of
 from bridge.sql.scope import Scope
 from bridge.sql.terms import column_term
 
-__all__ = ["JoinedGroups", "joined_groups"]
-
 
 @dataclass(frozen=True)
 class JoinedGroups:

@@ -19,8 +19,6 @@ from bridge.sql.tree import QueryTree
 from bridge.sql.window import Window
 from bridge.sql.window import joined as joined_windows
 
-__all__ = ["Joined", "check_kind", "conjuncts", "equal_sides", "is_without_condition", "join", "term_of"]
-
 _MOST_KEYS = 16
 _KINDS = {"": "InnerJoin", "LEFT": "LeftOuterJoin", "RIGHT": "RightOuterJoin", "FULL": "FullOuterJoin"}
 _PRODUCT = (

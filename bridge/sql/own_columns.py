@@ -13,8 +13,6 @@ from bridge.ddl.part import unsupported
 from bridge.sql.connectors import Connector, Table
 from bridge.sql.statements import Insert
 
-__all__ = ["own_part"]
-
 
 def own_part(insert: Insert, sink: Table, inserts: Sequence[Insert]) -> Table | None:
     """Returns the sink with its key and the columns of the INSERT's list only; None if the INSERT writes whole rows,

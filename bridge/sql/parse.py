@@ -34,9 +34,6 @@ from bridge.sql.statements import (
     WindowFunction,
 )
 
-__all__ = ["LEGAL", "parse_script", "replace_calls"]
-
-
 _INTERVALS = {
     WindowFunction.TUMBLE: ("SIZE",),
     WindowFunction.HOP: ("SLIDE", "SIZE"),

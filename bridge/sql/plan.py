@@ -23,20 +23,6 @@ from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
 from bridge.sql.window_span import WindowSpan
 
-__all__ = [
-    "EventTime",
-    "InsertPlan",
-    "PartColumn",
-    "QueryKind",
-    "ResultColumn",
-    "Script",
-    "SourceTable",
-    "StateTable",
-    "WindowPlan",
-    "fingerprint",
-    "words",
-]
-
 _VERSION = 1
 """Raised when the same query comes to other rows, or to other state, than before."""
 

@@ -8,18 +8,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bridge.expressions.type_rules import common
+from bridge.expressions.typed import type_of
 from bridge.schema import DataType
 from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.clauses import refuse_clauses
 from bridge.sql.distribution import union_distribution
-from bridge.sql.expressions import is_constant, resolve, translate, type_of
+from bridge.sql.expressions import is_constant, resolve, translate
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.scope import Scope
 from bridge.sql.select import analyse_select
 from bridge.sql.tree import QueryTree
 from bridge.sql.window import check_distinct, united
-
-__all__ = ["analyse"]
 
 _UNION_CLAUSES = ("this", "expression", "distinct", "with_")
 

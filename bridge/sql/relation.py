@@ -11,8 +11,6 @@ from bridge.sql.distribution import Distribution
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.window import Window
 
-__all__ = ["Changes", "QueryColumn", "Relation", "grouped_changes", "project_keys"]
-
 _MOST_KEYS = 16
 """A join of many keyed tables has many keys, most of them of no use to a sink."""
 

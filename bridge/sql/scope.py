@@ -14,8 +14,6 @@ from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.terms import Term, column_term
 from bridge.sql.tree import QueryTree
 
-__all__ = ["Item", "Scope"]
-
 
 @dataclass(frozen=True)
 class Item:

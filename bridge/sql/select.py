@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from bridge.expressions.typed import type_of
 from bridge.sql.accumulators import Accumulator, accumulator
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.analysis import Analyse, Analysed, Environment, JoinColumn
 from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
 from bridge.sql.distribution import Distribution, project_distributions
-from bridge.sql.expressions import check_condition, is_constant, resolve, translate, type_of
+from bridge.sql.expressions import check_condition, is_constant, resolve, translate
 from bridge.sql.from_clause import analyse_from
 from bridge.sql.grouping import Group, check_grouped, group_expressions
 from bridge.sql.joined_groups import joined_groups
@@ -24,8 +25,6 @@ from bridge.sql.top_n import ROW_NUMBER_TYPE, TopN, match, rank_changes, rank_ke
 from bridge.sql.tree import QueryTree, comparable_text
 from bridge.sql.window import check_distinct, grouped, window_keys
 from bridge.sql.window import ranked as ranked_window
-
-__all__ = ["analyse_select"]
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ from bridge.sql.row_key import can_have_row_key
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree, leftmost, name_columns
 
-__all__ = ["Result", "fit_sink", "no_key"]
-
 _SinkColumn = PhysicalColumn | MetadataColumn
 
 

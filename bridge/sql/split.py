@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from bridge.ddl.part import Part
 from bridge.ddl.tokens import Source, Token, tokenize
 
-__all__ = ["split"]
-
 
 def split(source: Source) -> Iterator[Part]:
     """Yields each statement that is not empty, in order.

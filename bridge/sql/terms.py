@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Key", "Term", "column_term"]
-
 Term = frozenset[int]
 """A column by its index; several columns are COALESCE of them, as the merged key columns of a full join."""
 

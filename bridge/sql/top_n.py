@@ -17,8 +17,6 @@ from bridge.sql.scope import Scope
 from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree, comparable_text
 
-__all__ = ["Partition", "TopN", "match", "rank_changes", "rank_keys", "resolve_rank"]
-
 ROW_NUMBER_TYPE = ScalarType("BIGINT", nullable=False)
 
 

@@ -12,17 +12,6 @@ from bridge.ddl.tree import Tree
 from bridge.sql.statements import Name, QueryText, WindowCall
 from bridge.sql.sums import with_wrapping_sums
 
-__all__ = [
-    "QueryTree",
-    "Substitute",
-    "comparable_text",
-    "leftmost",
-    "name_columns",
-    "parse_query",
-    "spark_text",
-]
-
-
 Substitute = Callable[[str, int], str]
 """Returns a string of the script with its references (`${env:X}`) substituted; called with its offset."""
 

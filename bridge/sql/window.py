@@ -16,8 +16,6 @@ from bridge.sql.terms import Key, Term, column_term
 from bridge.sql.tree import QueryTree
 from bridge.sql.window_span import WindowSpan
 
-__all__ = ["Window", "WindowInput", "check_distinct", "grouped", "joined", "ranked", "united", "window_keys"]
-
 _WAY_OUT = (
     "these rows come when their window closes. Write them into a table with one INSERT, and read that table with "
     "another"

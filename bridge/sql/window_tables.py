@@ -21,8 +21,6 @@ from bridge.sql.tree import QueryTree
 from bridge.sql.window import Window, WindowInput
 from bridge.sql.window_span import WindowSpan
 
-__all__ = ["AFTER", "COLUMNS", "UNTIL", "settle_windows", "window_table"]
-
 COLUMNS = ("window_start", "window_end", "window_time")
 AFTER, UNTIL = "windows_after", "windows_until"
 """Session variables that the Spark SQL reads, epoch milliseconds: a refresh computes the windows that end after the

@@ -14,8 +14,6 @@ from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
-__all__ = ["AvroConfluentFormat"]
-
 
 class AvroConfluentFormat:
     """Reads and writes one record per document, whose first bytes name the writer's schema."""

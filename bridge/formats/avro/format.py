@@ -17,8 +17,6 @@ from bridge.formats.base import NOTHING
 from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
-__all__ = ["AvroDecoder", "AvroEncoder", "AvroFormat"]
-
 _EMPTY = "empty document"
 
 

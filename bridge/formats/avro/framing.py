@@ -22,8 +22,6 @@ from bridge.formats.base import NEEDS_FULL_DECODE, PAYLOAD
 from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
 from bridge.schema import DataType, RowType
 
-__all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
-
 _HEADER = 5
 # Avro numbers so many branches of a union in one byte.
 _ONE_BYTE = 64

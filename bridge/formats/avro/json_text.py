@@ -22,8 +22,6 @@ from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
-__all__ = ["AvroJsonDecoder", "AvroJsonEncoder"]
-
 _NARROW = ("TINYINT", "SMALLINT", "DATE")
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_LTZ")
 _CHARACTERS = r"'^[\\u0000-\\u00ff]*$'"

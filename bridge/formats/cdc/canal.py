@@ -20,8 +20,6 @@ from bridge.formats.cdc.operation_types import Types
 from bridge.formats.sql import literal
 from bridge.schema import ArrayType, MapType, RowType, ScalarType
 
-__all__ = ["CanalJsonFormat"]
-
 _PLACES = {
     "database": Place("database"),
     "table": Place("table"),

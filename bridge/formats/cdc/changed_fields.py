@@ -28,9 +28,6 @@ from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, quote
 
-__all__ = ["CORRUPT", "ChangedFieldsDecoder", "DocumentFilters", "OldField", "same_keys"]
-
-
 CORRUPT = "__corrupt"
 """The field of `DocumentFilters.parse` that is not null for malformed JSON."""
 

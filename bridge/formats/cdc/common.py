@@ -16,8 +16,6 @@ from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
 from bridge.schema import RowType
 
-__all__ = ["ChangeDecoder", "envelope"]
-
 _NOT_UTF8 = "not valid UTF-8"
 _NOT_AN_OBJECT = "not a JSON object"
 _OBJECT_OR_BLANK = r"^\ufeff?\s*(?:\{|$)"

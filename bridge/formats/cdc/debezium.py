@@ -21,9 +21,6 @@ from bridge.formats.cdc.metadata import BIGINT, Metadata, Place, as_is, millis, 
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["DebeziumJsonFormat", "has_placeholder", "unavailable_fields", "without_placeholders"]
-
-
 _TEXT, _BYTES = literal(PLACEHOLDER), f"encode({literal(PLACEHOLDER)}, 'UTF-8')"
 
 

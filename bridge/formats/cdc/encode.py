@@ -18,8 +18,6 @@ from bridge.formats.json.encode import JsonEncoder, Part, parts
 from bridge.formats.sql import Names, apply, literal, member, with_sql_column
 from bridge.schema import MapType, RowField, RowType, ScalarType
 
-__all__ = ["CanalEncoder", "MaxwellEncoder", "PairEncoder"]
-
 # No JSON text contains it.
 _MARK = "'\\u0001'"
 

@@ -15,8 +15,6 @@ from bridge.formats.cdc.metadata import BIGINT, STRING, Metadata, Place, seconds
 from bridge.formats.cdc.operation_types import Types
 from bridge.schema import ArrayType, RowType
 
-__all__ = ["MaxwellJsonFormat"]
-
 _PLACES = {
     "database": Place("database"),
     "table": Place("table"),

@@ -14,8 +14,6 @@ from bridge.formats.cdc.encode import PairEncoder
 from bridge.formats.cdc.metadata import STRING, Metadata, Place, date_or_millis
 from bridge.schema import ArrayType, RowType
 
-__all__ = ["OggJsonFormat"]
-
 # The keys of Flink's manual. Flink's code has others, with types that no GoldenGate document has.
 _PLACES = {
     "table": Place("table"),

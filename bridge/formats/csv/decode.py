@@ -16,8 +16,6 @@ from bridge.formats.csv.tokens import Tokens, split
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
 
-__all__ = ["MALFORMED", "CsvDecoder", "FastPath"]
-
 
 class FastPath:
     """SQL of lines of one shape, which Spark compiles except for lists and rows in columns."""

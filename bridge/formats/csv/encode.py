@@ -10,8 +10,6 @@ from bridge.formats.java_text import decimal, timestamp
 from bridge.formats.sql import Names, apply, let, literal, member, struct, with_sql_column
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
 
-__all__ = ["CsvEncoder"]
-
 # Jackson searches only values up to this length for special characters, and quotes every longer one.
 _LONG = 24
 

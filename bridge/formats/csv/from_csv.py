@@ -13,8 +13,6 @@ from bridge.formats.csv.shape import CONTROLS, pattern
 from bridge.formats.sql import literal
 from bridge.schema import DataType, RowType, ScalarType
 
-__all__ = ["FromCsv"]
-
 _COMMON = frozenset(",;|\"'~^")
 """Delimiters and quotes that are neither white space nor in numbers, moments and base64."""
 

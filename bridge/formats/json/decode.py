@@ -15,8 +15,6 @@ from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let, literal, null, struct
 from bridge.schema import RowType
 
-__all__ = ["JsonDecoder"]
-
 _INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
 

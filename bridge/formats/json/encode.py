@@ -22,8 +22,6 @@ from bridge.formats.java_text import PLAIN_PLACES, stripped
 from bridge.formats.sql import Names, apply, let, literal, member, with_sql_column
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["JsonEncoder", "Part", "parts"]
-
 # Only this is between a quote and a number whose quotes are removed.
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
 _UNQUOTED = r"""concat('"(?:', {mark}, ')([-+.0-9E]+)"')"""

@@ -15,8 +15,6 @@ from bridge.formats.json.shape import is_temporal, temporal_pattern, usual_tempo
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
 
-__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "has_more_digits", "temporal_value"]
-
 FROM_JSON = (
     "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "
     "'allowNonNumericNumbers', 'false', 'allowUnquotedControlChars', 'true')"

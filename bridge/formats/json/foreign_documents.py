@@ -12,8 +12,6 @@ from bridge.format_rules.json_rows import CONNECT_ENVELOPE
 from bridge.formats.sql import literal, member, null
 from bridge.schema import RowType
 
-__all__ = ["foreign_or_null", "may_be_foreign"]
-
 _EMPTY = r"^\s*\{\s*\}\s*$"
 _IS_ENVELOPE = (
     'it looks like the envelope of Kafka Connect, {"schema": ..., "payload": ...}, whose row is in \'payload\': set '

@@ -22,8 +22,6 @@ from bridge.pipelines.compare.verify import Proof, verify
 from bridge.pipelines.runtime.lineage import verify_flow
 from bridge.version import own_version
 
-__all__ = ["difference", "reconcile"]
-
 _COUNTS = (
     "topic_rows",
     "table_rows",

@@ -35,9 +35,6 @@ from bridge.pipelines.runtime.preflight import examined_ingest_table, open_inges
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
-__all__ = ["Finding", "Outcome", "Replicas", "examine", "policy", "sending"]
-
-
 _REQUEST_BYTES = ("max.request.size", "message.max.bytes")
 """The names of the producer's limit, Java's and librdkafka's."""
 

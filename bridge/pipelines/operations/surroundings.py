@@ -29,21 +29,6 @@ from bridge.quality import suite
 from bridge.small_files import TextFile
 from bridge.spark_versions import or_public
 
-__all__ = [
-    "CONTAINER_LIMIT",
-    "Found",
-    "Outcome",
-    "clock",
-    "lease",
-    "log_store",
-    "memory",
-    "monitoring",
-    "quality",
-    "registries",
-    "transactions",
-    "version",
-]
-
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 _AHEAD_MS = 60_000
 """Clocks differ by less."""

@@ -13,8 +13,6 @@ from bridge.delta.table_checks import refuse_schema_mismatch
 from bridge.errors import TableError
 from bridge.schema import PhysicalColumn, RowField, RowType
 
-__all__ = ["with_added_columns"]
-
 
 def with_added_columns(
     definition: Definition, topic: Topic, table: Table, present: T.StructType

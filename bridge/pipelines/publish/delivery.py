@@ -33,8 +33,6 @@ from bridge.pipelines.publish.sharding import Sharding, sharding_for
 from bridge.pipelines.publish.take_over import last_readable_progress, reconcile
 from bridge.publish_progress import PublishProgress, PublishRange
 
-__all__ = ["AtLeastOnce", "Delivery", "ExactlyOnce", "delivery_for"]
-
 
 class AtLeastOnce:
     """A Delivery without transactions: after a crash between sending and recording, a range is sent again."""

@@ -21,8 +21,6 @@ from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
-__all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
-
 MOST_BYTES, MOST_ROWS = 4 << 20, 100_000
 """Of the files of a range. Several tasks send more than these faster."""
 

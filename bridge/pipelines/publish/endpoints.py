@@ -21,8 +21,6 @@ from bridge.pipelines.publish.added_columns import with_added_columns
 from bridge.pipelines.runtime.preflight import publish_warnings, published_table
 from bridge.small_files import TextFile
 
-__all__ = ["Endpoints", "PartitionCount"]
-
 
 class PartitionCount:
     """The last known numbers of partitions, in a file of `run.checkpoint`; only warnings depend on them."""

@@ -21,8 +21,6 @@ from bridge.pipelines.publish.task_encoding import task_encoder
 from bridge.publish_progress import PublishProgress
 from bridge.ways import NotThisWay, told
 
-__all__ = ["Explained", "explain"]
-
 
 @dataclass(frozen=True)
 class Explained:

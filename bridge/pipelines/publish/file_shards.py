@@ -11,8 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["FileShardLimits"]
-
 
 @dataclass(frozen=True)
 class FileShardLimits:

@@ -7,8 +7,6 @@ from enum import Enum
 
 from bridge.publish_progress import PublishRange
 
-__all__ = ["Compaction", "PlannedRange"]
-
 
 class Compaction(Enum):
     """How the rows of a range become the changes that are encoded."""

@@ -19,8 +19,6 @@ from bridge.pipelines.publish.sharding import Sharding
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishRange
 
-__all__ = ["RangePlanner"]
-
 
 class RangePlanner:
     """Plans the ranges of one run. A plan is made once, when the range is cut or taken over, and carried from there."""

@@ -27,8 +27,6 @@ from bridge.pipelines.runtime.preflight import refuse_retractions
 from bridge.publish_progress import PublishRange
 from bridge.ways import NotThisWay, told
 
-__all__ = ["DriverRecords", "Records", "changes_in_range", "encode_changes_of_range"]
-
 
 @dataclass(frozen=True)
 class _LeftToTasks:

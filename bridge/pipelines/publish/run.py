@@ -55,8 +55,6 @@ from bridge.publish_progress import PublishProgress, PublishRange
 from bridge.watchdog import waiting
 from bridge.ways import NotThisWay, told
 
-__all__ = ["check_range", "produce_range", "publish"]
-
 
 def produce_range(
     send: Callable[[], ProduceResult],

@@ -8,8 +8,6 @@ from bridge.definition import DeliveryGuarantee, Topic
 from bridge.partitioners import TASK_FREE
 from bridge.pipelines.publish.plan_fingerprint import is_unique
 
-__all__ = ["Sharding", "sharding_for"]
-
 
 @dataclass(frozen=True)
 class Sharding:

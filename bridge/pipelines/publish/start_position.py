@@ -13,8 +13,6 @@ from bridge.pipelines.publish.planned_range import PlannedRange
 from bridge.pipelines.publish.range_planner import RangePlanner
 from bridge.publish_progress import NOTHING, PublishProgress
 
-__all__ = ["StartPosition", "start_position"]
-
 
 @dataclass(frozen=True)
 class StartPosition:

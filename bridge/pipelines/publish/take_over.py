@@ -8,8 +8,6 @@ from bridge.delta.publish_log import PublishLog
 from bridge.errors import REPUBLISH, GapError
 from bridge.publish_progress import PublishProgress
 
-__all__ = ["last_readable_progress", "reconcile"]
-
 
 def last_readable_progress(log: PublishLog) -> PublishProgress | None:
     """Read the newest progress of the log for a resync; None where no file of it can be read."""

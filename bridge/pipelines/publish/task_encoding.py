@@ -10,8 +10,6 @@ from bridge.pipelines.publish.plan_fingerprint import is_unique_in_range
 from bridge.publish_progress import PublishRange
 from bridge.ways import NotThisWay
 
-__all__ = ["task_encoder"]
-
 
 def task_encoder(
     publish_range: PublishRange, definition: Definition, topic: Topic, *, in_order: bool = False

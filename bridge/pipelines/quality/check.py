@@ -37,15 +37,13 @@ from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_t
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.quality.history import History, PastRun
 from bridge.quality.report import html
-from bridge.quality.run import Subject, Verdict, run
+from bridge.quality.run import run
 from bridge.quality.scan_cost import metered
 from bridge.quality.suite import Suite
 from bridge.quality.summary import STATES, state_of
+from bridge.quality.verdict import Subject, Verdict
 from bridge.rows import RowKind
 from bridge.version import own_version
-
-__all__ = ["Checked", "changed_rows", "check", "select_expectations", "split_by_scope"]
-
 
 _NEEDS_OTHER_ROWS = (
     "expect_column_values_to_be_unique",

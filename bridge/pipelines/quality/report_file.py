@@ -12,8 +12,6 @@ from bridge.quality.report import write
 from bridge.small_files import TextFile
 from bridge.storage import local_path
 
-__all__ = ["write_file", "write_report_file"]
-
 
 def write_report_file(spark: SparkSession, text: str, place: str) -> None:
     """Write the report to a path of the driver's disk or to a URI. As `write_file`."""

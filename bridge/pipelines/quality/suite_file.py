@@ -15,8 +15,6 @@ from bridge.quality import suite
 from bridge.quality.suite import Suite
 from bridge.small_files import TextFile
 
-__all__ = ["load_suite", "refuse_existing", "write_suite_file"]
-
 
 def load_suite(spark: SparkSession, file: str) -> Suite:
     """Load a suite from a path or a URI. Raises DefinitionError as `suite.load`; of a store's exceptions it has the

@@ -35,8 +35,6 @@ from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
-__all__ = ["resync"]
-
 
 def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False) -> Resync:
     """Make the topic equal to the newest version of the table, and record that version as published.

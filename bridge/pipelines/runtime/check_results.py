@@ -19,8 +19,6 @@ from bridge.quality.history import ExpectationTrend, History, PastRun
 from bridge.quality.verdict import Verdict
 from bridge.version import own_version
 
-__all__ = ["earlier_results", "history_of", "store_gate_results", "store_results"]
-
 _HISTORY_RUNS = 30
 """The number of earlier runs that a report shows."""
 

@@ -27,8 +27,6 @@ from bridge.sql.plan import WindowPlan
 from bridge.sql.settings import NOT_NULL
 from bridge.sql.window_tables import AFTER
 
-__all__ = ["ClosingWindows", "checked_upserts", "close_windows"]
-
 
 def checked_upserts(changes: DataFrame, plan: InsertPlan) -> int:
     """The number of rows that are not deletes. Raises AmbiguousKeyError if two of them have one key."""

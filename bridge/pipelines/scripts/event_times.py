@@ -15,8 +15,6 @@ from bridge.offsets import TopicPartition
 from bridge.sql.plan import EventTime, WindowPlan
 from bridge.watermarks import Watermarks
 
-__all__ = ["EventTimeProgress", "EventTimes"]
-
 _Partition = tuple[int | None, int]
 """The newest event time of a partition, None before its first row, and when its last row came; epoch milliseconds."""
 

@@ -13,8 +13,6 @@ from bridge.sql import InsertPlan, Script
 from bridge.sql.column_origins import column_origins
 from bridge.sql.statements import CreateView, Insert
 
-__all__ = ["script_flow"]
-
 
 def script_flow(spark: SparkSession, state: ScriptState, *, is_streaming: bool) -> Flow:
     """The sources and sinks of all INSERTs; `print` is none. Raises KafkaError for a pattern without topics."""

@@ -39,7 +39,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Closing", "Method", "Refresh", "method_for", "of_parts", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 

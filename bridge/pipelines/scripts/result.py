@@ -47,7 +47,6 @@ from bridge.sql.accumulators import KEPT
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Result", "open_result"]
 
 _SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
 """The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""

@@ -27,8 +27,6 @@ from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
 
-__all__ = ["ScriptState"]
-
 
 @dataclass(frozen=True)
 class ScriptState:
