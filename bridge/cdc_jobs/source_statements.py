@@ -15,7 +15,7 @@ from bridge.ddl.statement import parse_create_table, table_name
 from bridge.ddl.tokens import Source, Token, tokenize
 from bridge.errors import DdlError, DefinitionError
 from bridge.schema import quote
-from bridge.sql.split import split
+from bridge.sql.parse import split
 from bridge.user_files import location_of, read_text
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from bridge.format_rules.avro_given import envelope, event_schema
 from bridge.format_rules.avro_schema import Node
-from bridge.format_rules.avro_table_schema import envelope, event_schema
 from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema

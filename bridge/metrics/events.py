@@ -11,8 +11,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from bridge.metrics.error_texts import text_without_values
-from bridge.metrics.next_warning import NextWarning
+from bridge.metrics.error_texts import NextWarning, text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
 
 SCHEMA = "changelog-bridge/event/1"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from bridge.quality.base_expectation import FactExpectation
+from bridge.quality.expectations import FactExpectation
 from bridge.quality.facts import KeySplit, Moment, Ratio, RowDifferences
 from bridge.quality.gx import quiet
 from bridge.quality.wording import age, counted, percent

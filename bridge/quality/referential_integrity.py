@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from bridge.columns import col
 from bridge.config.paths import is_uri, resolved_path
 from bridge.errors import QualityError
-from bridge.quality.base_expectation import FACTS_ATTRIBUTE, SentenceExpectation
+from bridge.quality.expectations import FACTS_ATTRIBUTE, SentenceExpectation
 from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.wording import counted

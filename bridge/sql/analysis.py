@@ -10,9 +10,8 @@ from sqlglot import exp
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator
 from bridge.sql.catalogue import Catalogue, Reads
-from bridge.sql.distribution import Distribution
-from bridge.sql.joined_groups import JoinedGroups
-from bridge.sql.relation import Relation
+from bridge.sql.grouping import JoinedGroups
+from bridge.sql.relation import Distribution, Relation
 from bridge.sql.tree import QueryTree
 
 

@@ -3,7 +3,7 @@
     resolve   names -> columns of the scope; refuses what is not an expression over one row or an aggregate
     translate types, and Flink's meaning in Spark, from the leaves to the root
 
-Between the two, `select` checks that expressions of an aggregate use grouped columns only.
+Between the two, `query` checks that expressions of an aggregate use grouped columns only.
 """
 
 from __future__ import annotations

@@ -32,7 +32,6 @@ from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
 from bridge.sql.failing_rows import leave_out_failing
 from bridge.sql.joined_rows import joined_rows
-from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
     EventTime,
@@ -51,11 +50,11 @@ from bridge.sql.query import analyse
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
-from bridge.sql.sink import Result, fit_sink, no_key
+from bridge.sql.sink import Result, fit_sink, no_key, own_part
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
 from bridge.sql.sums import MORE_DIGITS, has_long_sum
 from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
-from bridge.sql.window_span import WindowSpan
+from bridge.sql.window import WindowSpan
 from bridge.sql.window_tables import settle_windows
 
 

@@ -9,9 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import CANAL
-from bridge.format_rules.json_rows import check
+from bridge.format_rules.change_documents import CANAL, CdcOptions
+from bridge.format_rules.json_options import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
 from bridge.formats.cdc.encode import CanalEncoder

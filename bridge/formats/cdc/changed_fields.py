@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import null_is_not_absent
+from bridge.format_rules.change_documents import CdcOptions, null_is_not_absent
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.before_image import padded
 from bridge.formats.cdc.common import ChangeDecoder, envelope

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import before_image_type
+from bridge.format_rules.change_documents import CdcOptions, before_image_type
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.before_image import as_row
 from bridge.formats.cdc.metadata import Metadata

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bridge.errors import OptionError
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import DEBEZIUM, PLACEHOLDER
-from bridge.format_rules.json_rows import check
+from bridge.format_rules.change_documents import DEBEZIUM, PLACEHOLDER, CdcOptions
+from bridge.format_rules.json_options import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.before_after import BeforeAfterDecoder, Image
 from bridge.formats.cdc.encode import PairEncoder

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.format_rules.json_options import JsonOptions
-from bridge.format_rules.json_rows import types
+from bridge.format_rules.json_options import JsonOptions, types
 from bridge.formats.json.encode import JsonEncoder, Part, parts
 from bridge.formats.sql import Names, apply, literal, member, with_sql_column
 from bridge.schema import MapType, RowField, RowType, ScalarType

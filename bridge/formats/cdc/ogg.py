@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import OGG
-from bridge.format_rules.json_rows import check
+from bridge.format_rules.change_documents import OGG, CdcOptions
+from bridge.format_rules.json_options import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.before_after import BeforeAfterDecoder
 from bridge.formats.cdc.encode import PairEncoder

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.format_rules.csv_options import CsvOptions
-from bridge.format_rules.csv_rows import check
+from bridge.format_rules.csv_options import CsvOptions, check
 from bridge.formats.base import NOTHING
 from bridge.formats.csv.decode import CsvDecoder
 from bridge.formats.csv.encode import CsvEncoder

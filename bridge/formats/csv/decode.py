@@ -1,27 +1,30 @@
 """Lines of CSV to rows (flink-csv, CsvRowDataDeserializationSchema).
 
-csv's fast path: usual lines, and of each type the usual texts; all others need a full decode.
+The fast path reads usual lines by one `from_csv`, and of each type the usual texts; all others need a full decode.
+Spark's parser (univocity) reads a line as Jackson does when quotes enclose whole fields, nothing is escaped or broken
+into lines, and the number of fields is the row's.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.formats.csv.from_csv import FromCsv
 from bridge.formats.csv.scalars import usual_value, value
-from bridge.formats.csv.shape import BLANK, item_or_null, text_or_null
+from bridge.formats.csv.shape import BLANK, CONTROLS, item_or_null, pattern, text_or_null
 from bridge.formats.csv.tokens import Tokens, split
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
-from bridge.schema import ArrayType, RowField, RowType, ScalarType
+from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 
 
 class FastPath:
     """SQL of lines of one shape, which Spark compiles except for lists and rows in columns."""
 
     def __init__(self, row: RowType, options: CsvOptions) -> None:
-        self.row, self.options, self.from_csv = row, options, FromCsv(row, options)
+        self.row, self.options, self.from_csv = row, options, _FromCsv(row, options)
 
     def outcome(self, text: str, names: Names) -> str:
         """Return the decoded column of a line; `text` is a column or a variable. Callers check that it is UTF-8."""
@@ -168,7 +171,7 @@ class _Line:
     def __init__(self, row: RowType, options: CsvOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
         self.tokens = Tokens(options, names)
-        self.from_csv = FromCsv(row, options)
+        self.from_csv = _FromCsv(row, options)
 
     def node(self, text: str) -> str:
         """Return the node, by `from_csv` where that reads what Flink reads."""
@@ -290,3 +293,80 @@ class _Line:
 
 def _when(condition: str, path: str, type: ScalarType) -> str:
     return f"WHEN {condition} THEN {literal(f'field {chr(39)}{path}{chr(39)} cannot be read as {type.name}')}"
+
+
+_COMMON = frozenset(",;|\"'~^")
+"""Delimiters and quotes that are neither white space nor in numbers, moments and base64."""
+
+
+@dataclass(frozen=True)
+class _FromCsv:
+    """SQL of the fields of lines of one shape."""
+
+    row: RowType
+    options: CsvOptions
+
+    @property
+    def possible(self) -> bool:
+        """Return False where univocity has no counterpart of the options."""
+        return self.options.quote is not None
+
+    def parse(self, text: str) -> str:
+        """Return the struct c0, c1, ..., corrupt of a line; null where the parsers may differ."""
+        columns = [f"c{i}: STRING" for i, _ in enumerate(self.row.fields)]
+        schema = f"STRUCT<{', '.join([*columns, 'corrupt: STRING'])}>"
+        quote = self.options.quote or ""
+        settings = {
+            "sep": self.options.delimiter,
+            "quote": quote,
+            "escape": quote,
+            "nullValue": "",
+            "emptyValue": "",
+            "columnNameOfCorruptRecord": "corrupt",
+        }
+        pairs = ", ".join(literal(part) for pair in settings.items() for part in pair)
+        return f"from_csv(IF({self._is_usual(text)}, {text}, NULL), {literal(schema)}, map({pairs}))"
+
+    def needs_full_decode(self, text: str, parsed: str) -> str:
+        """Return a condition, never null: true where the line needs a full decode."""
+        return f"{parsed} IS NULL OR {parsed}.corrupt IS NOT NULL OR ({self._has_odd_quotes(text, parsed)})"
+
+    def token(self, parsed: str, i: int) -> str:
+        """Return the text of field `i`."""
+        text = f"coalesce({parsed}.c{i}, '')"
+        return f"trim(BOTH {literal(CONTROLS)} FROM {text})" if self.options.trim else text
+
+    def _is_usual(self, text: str) -> str:
+        # Quoted text is not trimmed, and afterwards it can no longer be distinguished.
+        quote = self.options.quote if self.options.trim else None
+        special = [c for c in (self.options.escape, "\n", "\r", quote) if c]
+        # Spark takes a line that begins with NUL for a comment.
+        first = ["\0", "\ufeff", *(" #" if self.options.allow_comments else "")]
+        conditions = [f"NOT startswith({text}, {literal(c)})" for c in first]
+        conditions += [f"NOT contains({text}, {literal(c)})" for c in special]
+        return f"{text} <> '' AND {' AND '.join(conditions)}"
+
+    def _has_odd_quotes(self, text: str, parsed: str) -> str:
+        """Return whether a line has quotes other than those that enclose fields."""
+        delimiter, quote = self.options.delimiter, self.options.quote or ""
+        d, q, mark = pattern(delimiter), pattern(quote), literal(quote)
+        # Quotes first: the other alternative matches nothing before a quote, and possessive matches are final.
+        field = rf"(?:{q}(?:[^{q}]++|{q}{q})*+{q}|[^{d}{q}]*+)"
+        odd = f"NOT {text} RLIKE " + literal(rf"\A{field}(?:{d}{field})*+\z")
+        if delimiter in _COMMON and quote in _COMMON:
+            # The parsers agree where no field holds a quote and the last one is closed, which is cheaper to check.
+            # A quote in a value of another type is an error of the conversion.
+            tokens = [self.token(parsed, i) for i, _ in enumerate(self.row.fields)]
+            with_quotes = [
+                f"contains({t}, {mark})"
+                for t, f in zip(tokens, self.row.fields, strict=True)
+                if _may_have_quotes(f.type)
+            ]
+            odd = f"({' OR '.join([*with_quotes, f'endswith({text}, concat({mark}, {tokens[-1]}))'])}) AND {odd}"
+        # Between quotes univocity takes NUL for the escape of an escape.
+        return f"contains({text}, {mark}) AND (contains({text}, {literal(chr(0))}) OR {odd})"
+
+
+def _may_have_quotes(type: DataType) -> bool:
+    """Return whether a quote may be part of a value of `type`."""
+    return not isinstance(type, ScalarType) or type.is_string

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bridge.format_rules.json_options import JsonOptions
-from bridge.format_rules.json_rows import check
+from bridge.format_rules.json_options import JsonOptions, check
 from bridge.formats.base import NOTHING
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.json_options import JsonOptions
-from bridge.format_rules.json_rows import types
+from bridge.format_rules.json_options import JsonOptions, types
 from bridge.formats.java_text import PLAIN_PLACES, stripped
 from bridge.formats.sql import Names, apply, let, literal, member, with_sql_column
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType

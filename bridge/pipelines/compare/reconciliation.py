@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, DeltaTarget
-from bridge.delta.verify_ledger import VERIFY_LEDGER
+from bridge.delta.result_table import VERIFY_LEDGER
 from bridge.errors import BridgeError, DefinitionError, DifferenceError, TableError
 from bridge.metrics import BatchReport, RunName, ignore, now_ms
 from bridge.metrics.monitoring import monitored

@@ -25,9 +25,9 @@ from bridge.delta.table import Table, exists
 from bridge.errors import BridgeError, KafkaError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
+from bridge.kafka.admin import missing_rights
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.kafka.topic_rights import missing_rights
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Found, Outcome
 from bridge.pipelines.runtime.executors import check_executors

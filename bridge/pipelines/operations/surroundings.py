@@ -19,7 +19,7 @@ from bridge.definition import Definition, DeliveryGuarantee, FormatSpec
 from bridge.errors import KafkaError
 from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
-from bridge.kafka.broker_version import broker_version
+from bridge.kafka.admin import broker_version
 from bridge.kafka.client import AdminSession
 from bridge.kafka.transactions import TIMEOUT_MS
 from bridge.lease_owner import LeaseOwner

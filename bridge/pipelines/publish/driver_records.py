@@ -15,9 +15,8 @@ from bridge.definition import Definition, Topic
 from bridge.delta.changed_files import BEFORE_IMAGE, CHANGE_TYPE, DELETE, INSERT, changes_in_driver
 from bridge.delta.table import Table
 from bridge.pipelines.changes.declared_times import has_longer_keys
-from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
-from bridge.pipelines.publish.range_records import DriverRecords
-from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.pipelines.publish.range_planner import Compaction, PlannedRange
+from bridge.pipelines.publish.range_records import DriverRecords, task_encoder
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 

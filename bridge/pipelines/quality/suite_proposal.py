@@ -16,7 +16,7 @@ from bridge.config.storage_locations import default_suite
 from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
-from bridge.pipelines.quality.suite_file import refuse_existing, write_suite_file
+from bridge.pipelines.quality.check import refuse_existing, write_suite_file
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.quality.suite_proposal import MAX_SET_VALUES, ColumnFacts, propose_suite, suite_text
 

@@ -33,8 +33,13 @@ from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
-from bridge.pipelines.scripts.closing import ClosingWindows, checked_upserts, close_windows
-from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
+from bridge.pipelines.scripts.closing import (
+    ClosingWindows,
+    EventTimeProgress,
+    EventTimes,
+    checked_upserts,
+    close_windows,
+)
 from bridge.pipelines.scripts.failing_rows import Computed, Quarantine, left_out, source_errors
 from bridge.pipelines.scripts.few_rows import planned_once
 from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
