@@ -25,7 +25,7 @@ from bridge.formats.avro.schema_resolution import resolve, truncation
 from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder
-from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
+from bridge.formats.sql import Names, RowDecoder, SqlDecoder, SqlEncoder, apply, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 _EMPTY = "empty document"
@@ -58,63 +58,33 @@ def _is_json(options: Mapping[str, Any]) -> bool:
     return str(options.get("encoding", "binary")) == "json"
 
 
-class AvroDecoder:
-    """Reads one row per document."""
-
-    skips_errors = False
-    has_unavailable = False
+class AvroDecoder(SqlDecoder):
+    """Reads one row per document. A value that does not fit needs a full decode."""
 
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row, self.schema = row, schema
 
-    def decode(self, payload: Column) -> Column:
-        """See Decoder.decode."""
+    def document(self, payload: str, names: Names, *, fast: bool) -> str:
         bound_memory()
-        names = Names()
-        variable = names.fresh()
-        return apply(payload, self._outcome(variable, names, fast=False), variable)
-
-    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See FastPathDecoder.decode_fast. A value that does not fit needs a full decode."""
-        bound_memory()
-        return with_sql_column(frame, payload, name, lambda p, names: self._outcome(p, names, fast=True))
-
-    def _outcome(self, payload: str, names: Names, *, fast: bool) -> str:
-        def bad(reason: str) -> str:
-            return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
-
-        def good(value: str) -> str:
-            return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
-
         reader = resolve(self.row.required(), self.schema, self.schema)
-        decoded = document(payload, self.schema, reader, names, good, bad, fast=fast)
-        empty = f"WHEN length({payload}) = 0 THEN {bad(literal(_EMPTY))} " if self.row.fields else ""
-        return f"CASE WHEN {payload} IS NULL THEN {bad(null('STRING'))} {empty}ELSE {decoded} END"
-
-    def for_payloads(self, payloads: DataFrame) -> AvroDecoder:
-        """See Decoder.for_payloads: documents name no schema."""
-        return self
+        decoded = document(
+            payload, self.schema, reader, names, lambda v: self.good(v, names), self.bad, fast=fast
+        )
+        empty = f"WHEN length({payload}) = 0 THEN {self.bad(literal(_EMPTY))} " if self.row.fields else ""
+        return f"CASE WHEN {payload} IS NULL THEN {self.bad(null('STRING'))} {empty}ELSE {decoded} END"
 
 
-class AvroEncoder:
+class AvroEncoder(SqlEncoder):
     """Writes one record per row. Fails for a null where the table's type is NOT NULL."""
 
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row, self.schema = row, schema
 
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode."""
-        return apply(self._typed(row), self._payload("row", Names()), "row")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into."""
-        return with_sql_column(frame, self._typed(row), name, self._payload)
-
-    def _typed(self, row: Column) -> Column:
+    def typed(self, row: Column) -> Column:
         # to_avro takes exactly these types; Spark drops a cast to the same type.
         return row.cast(self.row.spark())
 
-    def _payload(self, row: str, names: Names) -> str:
+    def payload(self, row: str, names: Names) -> str:
         return avro_bytes(row, self.row, self.schema, names, AvroFormat.name)
 
 
@@ -130,11 +100,9 @@ _FARTHEST = {"millis": 9_223_372_036_854_775, "micros": 2**63 - 1}
 _Converter = Callable[[str, DataType, Node, Names], str]
 
 
-class _AvroJsonDecoder:
-    """Reads one record per document; every field must be present, as Avro's decoder demands it."""
-
-    skips_errors = False
-    has_unavailable = False
+class _AvroJsonDecoder(RowDecoder):
+    """Reads one record per document; every field must be present, as Avro's decoder demands it. A value that does not
+    fit needs a full decode."""
 
     def __init__(self, row: RowType, schema: Node) -> None:
         self.row = row
@@ -147,23 +115,19 @@ class _AvroJsonDecoder:
         return self._converted(self._json.decode(payload), fast=False)
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See FastPathDecoder.decode_fast. A value that does not fit needs a full decode."""
+        """See FastPathDecoder.decode_fast."""
         document = f"{name}_document"
         frame = self._json.decode_fast(frame, payload, document)
         return frame.withColumn(name, self._converted(F.col(document), fast=True)).drop(document)
 
-    def for_payloads(self, payloads: DataFrame) -> _AvroJsonDecoder:
-        """See Decoder.for_payloads: documents name no schema."""
-        return self
-
     def _converted(self, decoded: Column, *, fast: bool) -> Column:
         names = Names()
         document = names.fresh()
-        return apply(decoded, self._outcome(document, names, fast=fast), document)
+        return apply(decoded, self._document(document, names, fast=fast), document)
 
-    def _outcome(self, document: str, names: Names, *, fast: bool) -> str:
-        def bad(error: str) -> str:
-            return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=error)
+    def _document(self, payload: str, names: Names, *, fast: bool) -> str:
+        """`payload` is what the json format has decoded."""
+        bad = self.bad
 
         def reason(text: str) -> str:
             return literal(NEEDS_FULL_DECODE if fast else text)
@@ -174,14 +138,14 @@ class _AvroJsonDecoder:
                 for condition, problem in _misfits(value, self.row, self._schema, names, "")
             )
             row = _to_table(value, self.row, self._schema, names)
-            good = struct(rows=f"array({struct(kind=literal('+I'), row=row)})", error=null("STRING"))
+            good = self.good(row, names)
             error = f"CASE {misfits} END" if misfits else null("STRING")
             return let(names, error, lambda e: f"IF({e} IS NULL, {good}, {bad(e)})")
 
         return (
-            f"CASE WHEN {document}.error IS NOT NULL OR {document}.rows IS NULL THEN {bad(f'{document}.error')} "
-            f"WHEN size({document}.rows) != 1 THEN {bad(reason('not one record'))} "
-            f"ELSE {let(names, f'{document}.rows[0].row', row_or_error)} END"
+            f"CASE WHEN {payload}.error IS NOT NULL OR {payload}.rows IS NULL THEN {bad(f'{payload}.error')} "
+            f"WHEN size({payload}.rows) != 1 THEN {bad(reason('not one record'))} "
+            f"ELSE {let(names, f'{payload}.rows[0].row', row_or_error)} END"
         )
 
 
@@ -378,18 +342,15 @@ class AvroConfluentFormat:
 
 
 class _RowDecoder(FramedDecoder):
-    def good(self, value: str, names: Names) -> str:
-        return struct(rows=f"array({struct(kind=literal('+I'), row=value)})", error=null("STRING"))
-
     def with_schemas(self, writers: Mapping[int, WriterSchema]) -> _RowDecoder:
         return _RowDecoder(self.row, self.type, self.own, self.subject, writers, self.key)
 
 
-class _RowEncoder(FramedEncoder):
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Registers the schema, or looks it up, before Spark reads a row."""
-        return apply(row.cast(self.type.spark()), self.framed("row", Names()), "row")
+class _RowEncoder(FramedEncoder, SqlEncoder):
+    """Registers the schema, or looks it up, before Spark reads a row."""
 
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into; registers the schema as `encode` does."""
-        return with_sql_column(frame, row.cast(self.type.spark()), name, self.framed)
+    def typed(self, row: Column) -> Column:
+        return row.cast(self.type.spark())
+
+    def payload(self, row: str, names: Names) -> str:
+        return self.framed(row, names)

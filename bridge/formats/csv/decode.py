@@ -7,16 +7,30 @@ into lines, and the number of fields is the row's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.csv_options import CsvOptions
-from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.format_rules.csv_options import CsvOptions, check
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
+from bridge.formats.csv.encode import CsvEncoder
 from bridge.formats.csv.scalars import usual_value, value
 from bridge.formats.csv.shape import BLANK, CONTROLS, item_or_null, pattern, text_or_null
 from bridge.formats.csv.tokens import Tokens, split
-from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
+from bridge.formats.sql import (
+    INSERT,
+    Names,
+    SqlDecoder,
+    apply,
+    let,
+    literal,
+    member,
+    null,
+    struct,
+    with_sql_column,
+)
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 
 
@@ -106,14 +120,13 @@ MALFORMED = (
     "malformed CSV: a quoted value is not closed or is followed by text, an escape ends the document, or there is "
     "nothing but comments"
 )
-_INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
 # So Jackson finds out how a document is encoded.
 _UTF16, _BEGINS_AS_UTF16 = "not valid UTF-8: it begins as a document in UTF-16 does", r"^[\x00-\x7f]?\x00"
 _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 
 
-class CsvDecoder:
+class CsvDecoder(SqlDecoder):
     """Reads the first line of a document and ignores what follows its line break, as Flink does.
 
     A document of no bytes is a line with one empty field (ADR 028, rule 2). Texts are null only where they equal
@@ -121,48 +134,38 @@ class CsvDecoder:
     absent field is null; a malformed line, or one with too many fields, is still an error, and so skipped.
     """
 
-    has_unavailable = False
-
     def __init__(self, row: RowType, options: CsvOptions) -> None:
         self.row = row
         self.options = options
         self.skips_errors = options.ignore_parse_errors
-        self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
     def decode(self, payload: Column) -> Column:
         """See Decoder.decode."""
         names = Names()
         variable = names.fresh()
-        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, fast=False))
+        body = let(names, f"CAST({variable} AS STRING)", lambda t: self.document(t, names, fast=False))
         return apply(payload, body, variable)
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See FastPathDecoder.decode_fast. Unusual lines, malformed ones included, need a full decode."""
         text = payload.cast("string")
-        return with_sql_column(frame, text, name, lambda t, names: self._outcome(t, names, fast=True))
+        return with_sql_column(frame, text, name, lambda t, names: self.document(t, names, fast=True))
 
-    def _outcome(self, text: str, names: Names, *, fast: bool) -> str:
+    def document(self, text: str, names: Names, *, fast: bool) -> str:
         if fast:
             decoded = FastPath(self.row, self.options).outcome(text, names)
         else:
             decoded = let(names, _Line(self.row, self.options, names).node(text), self._of_node)
         return (
-            f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} "
-            f"WHEN left({text}, 2) RLIKE {literal(_BEGINS_AS_UTF16)} THEN {self._none(literal(_UTF16))} "
+            f"CASE WHEN {text} IS NULL THEN {self.bad(null('STRING'))} "
+            f"WHEN NOT is_valid_utf8({text}) THEN {self.bad(literal(_NOT_UTF8))} "
+            f"WHEN left({text}, 2) RLIKE {literal(_BEGINS_AS_UTF16)} THEN {self.bad(literal(_UTF16))} "
             f"ELSE {decoded} END"
         )
 
     def _of_node(self, node: str) -> str:
-        rows = f"array({struct(kind=_INSERT, row=f'{node}.v')})"
+        rows = f"array({struct(kind=INSERT, row=f'{node}.v')})"
         return struct(rows=f"IF({node}.e IS NULL, {rows}, NULL)", error=f"{node}.e")
-
-    def for_payloads(self, payloads: DataFrame) -> CsvDecoder:
-        """See Decoder.for_payloads: documents name no schema."""
-        return self
-
-    def _none(self, error: str) -> str:
-        return struct(rows=null(self._rows_type), error=error)
 
 
 class _Line:
@@ -370,3 +373,26 @@ class _FromCsv:
 def _may_have_quotes(type: DataType) -> bool:
     """Return whether a quote may be part of a value of `type`."""
     return not isinstance(type, ScalarType) or type.is_string
+
+
+class CsvFormat:
+    """Decodes what flink-csv decodes; encodes the same bytes."""
+
+    name = "csv"
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> CsvDecoder:
+        """See Format.decoder."""
+        check(row)
+        return CsvDecoder(row, CsvOptions.of(options))
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> CsvEncoder:
+        """See Format.encoder."""
+        check(row)
+        return CsvEncoder(row, CsvOptions.of(options))
