@@ -39,9 +39,8 @@ from bridge.cli.arguments import (
     seconds,
 )
 from bridge.cli.many_pipelines import Pipeline, load_all, run_all
+from bridge.cli.process import metrics_shown, use_submitted
 from bridge.cli.script_pipelines import is_script
-from bridge.cli.shown_metrics import metrics_shown
-from bridge.cli.store_settings import use_submitted
 from bridge.console import Screen, explanation_rows, range_rows, summary_rows
 from bridge.definition import Definition
 from bridge.errors import DefinitionError

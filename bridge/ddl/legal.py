@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from bridge.ddl.cursor import nearest
-from bridge.ddl.tree import Tree
+from bridge.ddl.dialect import Tree
+from bridge.ddl.tokens import nearest
 from bridge.errors import DdlError, UnsupportedError
 from bridge.expressions.names import AGGREGATES, RANKS, RESERVED, TABLES
 from bridge.expressions.refusal import Refusal

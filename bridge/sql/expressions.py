@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from bridge.ddl.dialect import translated
 from bridge.ddl.legal import check
-from bridge.ddl.tree import translated
 from bridge.expressions.failures import note_text
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.special import check_boolean

@@ -6,8 +6,8 @@ import pytest
 
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records, SendCounts
 from tests.reader import messages
 

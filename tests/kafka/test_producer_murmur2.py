@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from bridge.embedded.broker import Broker
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer, partitions_of
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from tests.reader import messages
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from bridge.definition import Sink
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from bridge.kafka.sink import produce
 from bridge.partitioners import opened

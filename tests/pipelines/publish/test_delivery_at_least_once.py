@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge import config
-from bridge.pipelines.publish.plan_fingerprint import is_unique_in_range
+from bridge.pipelines.publish.sharding import is_unique_in_range
 from bridge.publish_progress import PublishRange
 
 

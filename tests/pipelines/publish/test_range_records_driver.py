@@ -1,9 +1,16 @@
-"""Which ranges the driver sends by itself, and that their records are those that Spark's tasks send."""
+"""Which ranges the driver sends by itself, and that their records are those that Spark's tasks send.
+
+Topics to which the driver sends by itself have the records of those to which Spark's tasks send.
+
+Small ranges of an old table are those of a young one, and cost the same work.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -11,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -18,17 +26,28 @@ from pyspark.sql import types as T
 from bridge import config
 from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
-from bridge.delta.table import Table
+from bridge.delta import change_feed
+from bridge.delta.table import Table, open_table
+from bridge.embedded.broker import Broker
 from bridge.errors import TableError
-from bridge.pipelines.publish import driver_records as under_test
-from bridge.pipelines.publish.driver_records import driver_encoder, driver_records
+from bridge.lake.snapshot import Snapshot
+from bridge.pipelines.publish import range_records as under_test
 from bridge.pipelines.publish.range_planner import Compaction, PlannedRange, RangePlanner
-from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
+from bridge.pipelines.publish.range_records import (
+    changes_in_range,
+    driver_encoder,
+    driver_records,
+    encode_changes_of_range,
+)
+from bridge.pipelines.publish.run import publish
 from bridge.pipelines.publish.sharding import FileShardLimits
 from bridge.publish_progress import PublishRange
+from tests.delta.aged_log import age
 from tests.delta.tables import NO_VECTORS, Merge, append, at, by_copies, by_marks, frame, made
 from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import Lane
+from tests.pipelines.world import World
+from tests.reader import messages
 from tests.refusals import optional, refusal
 
 COLUMNS = {
@@ -257,3 +276,121 @@ def test_lanes_with_faults_play_it(tmp_path: Path, key: str) -> None:
     (tmp_path / "p.yaml").write_text(lane.file("publish", "h:1", "http://r:1"))
     definition = config.load(tmp_path / "p.yaml")
     assert isinstance(driver_encoder(_ONE, definition, definition.topic), RecordEncoder)
+
+
+@pytest.mark.parametrize(
+    ("key", "once"), [(True, False), (False, False), (True, True)], ids=["upserts", "appends", "transactions"]
+)
+def test_a_topic_has_the_same_records(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    key: bool,
+    once: bool,
+) -> None:
+    """Two runs of each, which share a producer in the driver; the topics have several partitions. Transactions whose
+    shards are files are never sent by the driver, however small."""
+    columns = "id BIGINT, v STRING" + (", PRIMARY KEY (id) NOT ENFORCED" if key else "")
+    fields = (T.StructField("id", T.LongType()), T.StructField("v", T.StringType()))
+    options: dict[str, str | None] = (
+        {} if key else {"connector": "kafka", "key.format": None, "value.format": None, "format": "json"}
+    )
+    if once:
+        options |= {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": unique("tx")}
+    limits = FileShardLimits(min_rows=10, min_rows_per_file=1, max_imbalance=10) if once else None
+    worlds = {
+        name: World.make(
+            spark,
+            broker,
+            lake,
+            unique,
+            columns=columns,
+            options=options,
+            cleanup="compact" if key else "delete",
+        )
+        for name in ("auto", "spark")
+    }
+    for name, world in worlds.items():
+        world.sections = f"publish: {{encoder: {name}}}\n"
+    table = made(spark, lake / "table", fields=fields)
+    sent: list[bool] = []
+
+    def noted(*given: Any) -> Any:
+        found = driver_records(*given)
+        sent.append(found is not None)
+        return found
+
+    monkeypatch.setattr("bridge.pipelines.publish.run.driver_records", noted)
+    for number in range(3):
+        rows = [(id, f"v{number}") for id in range(number * 10, number * 10 + 30)]
+        if key:
+            changes = [("-D" if id % 7 == 6 else "+U", id, v) for id, v in rows]
+            by_marks(table, frame(table, changes), key=["id"], progress=at(number))
+        else:
+            append(open_table(spark, table.target, fields), rows)
+        found = {}
+        for name, world in worlds.items():
+            definition = world.definition(name, run={"checkpoint": f"checkpoint-{name}"})
+            assert publish(spark, definition, file_shard_limits=limits).records_out > 20
+            records = messages(broker.bootstrap, world.topic)
+            parts = ((m.key(), m.value(), m.headers(), m.partition() if key else None) for m in records)
+            found[name] = sorted(parts, key=str)
+        assert found["auto"] == found["spark"]
+    first = [False, False]  # a snapshot
+    assert sent == ([] if once else [*first, True, False, True, False])
+    logged = [json.loads(file.read_text())["bridge"] for file in lake.glob("checkpoint-auto/publish/*.json")]
+    by_file = [progress for progress in logged if (progress["open"] or {}).get("files")]
+    assert bool(by_file) is once
+
+
+def test_batches_in_one_range_are_sent_by_their_versions(spark: SparkSession, lake: Path) -> None:
+    """Also those of an old table: what a range costs does not depend on how many files were removed, nor on how many
+    commits there were."""
+    table = made(spark, lake / "t", fields=FIELDS[:1] + FIELDS[6:7], rows=[(n, "") for n in range(9)])
+    age(table, commits=30, removed=6_000)
+    definition = pipeline(lake, "k BIGINT, s STRING")
+    for number in range(20):
+        batch = [("-D" if number % 5 == 4 else "+U", 1, f"v{number}"), ("+U", 2, f"v{number}")]
+        last = by_marks(table, frame(table, batch), key=["k"], progress=at(number)).version
+    (range_,) = RangePlanner(definition, table, None, FileShardLimits()).changes(last - 19, last)
+    records = driver_records(range_, table, definition, definition.topic)
+    assert records is not None and isinstance(records.rows, pa.Table) and records.encoder is not None
+    sent: dict[int, list[str | None]] = {1: [], 2: []}
+    for part in records.rows.to_batches():
+        for key, value in zip(
+            *(documents.to_pylist() for documents in records.encoder.documents(part)), strict=True
+        ):
+            sent[json.loads(key)["k"]].append(value and json.loads(value)["s"])
+    assert sent[2] == [f"v{number}" for number in range(20)]
+    assert sent[1] == [None if number % 5 == 4 else f"v{number}" for number in range(20)]
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["young", "old"])
+def test_a_range_reads_its_own_commits_and_files_only(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool
+) -> None:
+    """Neither a checkpoint nor the list of the log's files, which grow with the age of a table."""
+    table = made(spark, lake / "t", fields=FIELDS[:1] + FIELDS[6:7], rows=[(n, "") for n in range(9)])
+    if is_old:
+        age(table, commits=30, removed=6_000)
+    definition = pipeline(lake, "k BIGINT, s STRING")
+    read: Counter[str] = Counter()
+
+    def noting(what: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, **named: (read.update([what]), do(*given, **named))[1]
+
+    for number in range(2):
+        batch = [("+U", number, "x"), ("-D", number + 4, None)]
+        last = by_marks(table, frame(table, batch), key=["k"], progress=at(number)).version
+        if number:  # the first range of a process opens the log
+            monkeypatch.setattr(os, "listdir", noting("lists", os.listdir))
+            monkeypatch.setattr(Snapshot, "read_commit", noting("commits", Snapshot.read_commit))
+            monkeypatch.setattr(pq, "ParquetFile", noting("files", pq.ParquetFile))
+        assert change_feed.latest_version(table) == last
+        change_feed.check_feed(table, last, last, table.id, newest=last)
+        found = in_driver(planned(table, definition, last), table, definition)
+        assert found is not None and found.total() == 2
+    # Five look for a next commit; four read the commit: to follow it, check it, plan it, send it.
+    assert read == {"commits": read["commits"], "files": 1} and read["commits"] < 12, read

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.formats.before_image import as_row
+from bridge.formats.cdc.common import as_row
 from bridge.options import FORMATS
 from bridge.schema import ArrayType, RowType
 from tests.formats.changes import changes, decoder_of

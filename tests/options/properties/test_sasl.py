@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.errors import OptionError
-from bridge.options.properties.jaas import jaas_text, parse_jaas
+from bridge.options.properties.sasl import jaas_text, parse_jaas
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
