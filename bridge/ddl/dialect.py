@@ -24,8 +24,7 @@ from bridge.ddl.types import parse_type
 from bridge.errors import DdlError, UnsupportedError
 from bridge.expressions.failures import is_of_rows, note_of_rows
 from bridge.expressions.precision import spelled
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import Plain
+from bridge.expressions.template import Plain, Refusal
 from bridge.expressions.typed import adapt
 from bridge.schema import ScalarType
 

@@ -28,7 +28,7 @@ from bridge.ddl.tokens import Cursor, Token, nearest
 from bridge.ddl.types import parse_type
 from bridge.expressions.failures import failure, note_text, without_failures
 from bridge.expressions.functions import own_functions
-from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import Refusal
 from bridge.schema import (
     Column,
     ComputedColumn,

@@ -10,9 +10,9 @@ from bridge.ddl.dialect import Tree
 from bridge.ddl.tokens import nearest
 from bridge.errors import DdlError, UnsupportedError
 from bridge.expressions.names import AGGREGATES, RANKS, RESERVED, TABLES
-from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS
 from bridge.expressions.special import CONDITIONS
+from bridge.expressions.template import Refusal
 from bridge.expressions.typed import ARITHMETIC
 from bridge.schema import DataType, RowType
 
