@@ -271,7 +271,7 @@ BROKEN = {
     "an upsert topic that is not compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
     "an append-only topic that is compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
     "an upsert topic that is deleted by age, too": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
-    "replicas that are not in sync": "test_topic_settings.py::test_replicas",
+    "replicas that are not in sync": "test_doctor_topic_settings.py::test_replicas",
     "fewer replicas than min.insync.replicas": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
     "records larger than max.message.bytes": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
     "a login without rights": "../../kafka/test_client_rights.py::test_no_right_to_the_topic",
