@@ -32,8 +32,6 @@ from benchmarks.results import TOLERANCE, Say
 from benchmarks.scale import Scale
 from bridge.embedded.broker import Broker
 
-__all__ = ["Page", "main", "pages"]
-
 ROWS = 1_000_000
 
 

@@ -20,8 +20,6 @@ from bridge.definition import DeltaTarget
 from bridge.delta.table import create_table
 from bridge.session import session_settings
 
-__all__ = ["PIPELINE", "BaseTables", "Laid"]
-
 PIPELINE = "bench"
 """The name of the bridge's pipelines: a table belongs to one."""
 _ROWS_A_FILE = 500_000

@@ -10,8 +10,6 @@ from benchmarks.results import PAIMON, Entry
 from benchmarks.rounds import Rounds, compared, in_turn
 from benchmarks.topics import Load
 
-__all__ = ["CHECKPOINT", "backlog", "batches", "tuned"]
-
 CHECKPOINT = "10 s"
 """Flink's checkpoints in an ingest. Shorter ones cost it more than it waits for the last one."""
 _BESIDE = f"beside {PAIMON}"

@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-__all__ = ["gain"]
-
 _COUNT = """\
 import sys, time
 sys.stdin.read(1)

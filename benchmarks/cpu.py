@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Cpu", "Others", "busy", "sessions"]
-
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -14,8 +14,6 @@ from benchmarks.rows import FLAT, NARROW, ORDERS, TEXT, Shape
 from bridge.format_rules.avro_derive import derive
 from bridge.schema import ArrayType, RowField, RowType, ScalarType
 
-__all__ = ["ENTRIES", "HALF", "Baseline", "Entry"]
-
 HALF = 0.5
 _OF_AVRO = 0.7
 _STRING = ScalarType("STRING")

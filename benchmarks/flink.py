@@ -19,8 +19,6 @@ from string import Template
 
 from bridge import jars
 
-__all__ = ["Flink", "fetch", "found", "log_settings"]
-
 VERSION = "2.0.2"
 AVRO = "2.0.0"
 """The newest release of Flink 2.0's avro format that Maven's mirrors have."""

@@ -31,8 +31,6 @@ from bridge.formats.base import PAYLOAD, FastPathDecoder, FrameChangeEncoder, Fr
 from bridge.options.formats import FORMATS
 from bridge.options.model import Support
 
-__all__ = ["Bench", "main", "table"]
-
 ROWS = 150_000
 
 

@@ -10,8 +10,6 @@ from benchmarks.goals import Outcome, at_most, void
 from benchmarks.plots import Plot
 from benchmarks.results import Entry
 
-__all__ = ["Curves", "Found"]
-
 Curves = dict[str, list[tuple[float, float]]]
 _FLAT = 1.25
 """Memory is flat when it grows no more than this."""

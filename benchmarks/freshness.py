@@ -31,8 +31,6 @@ from benchmarks.scale import SEED
 from benchmarks.topics import Load, producer, records
 from bridge.embedded.broker import Broker
 
-__all__ = ["Stream", "outcomes"]
-
 TRIGGER = "100 ms"
 """The bridge's: a batch begins as soon as the one before has ended."""
 CHECKPOINT = "1 s"

@@ -8,8 +8,6 @@ from math import isnan
 
 from rich.table import Table
 
-__all__ = ["Outcome", "at_least", "at_most", "exit_code", "faster", "not_measured", "number", "table", "void"]
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -24,8 +24,6 @@ from benchmarks.topics import PARTITIONS, Load, produce, section
 from bridge.config.model import PipelineFile
 from bridge.embedded.broker import Broker
 
-__all__ = ["Ground", "Read", "engines"]
-
 Read = Callable[[], DataFrame]
 
 

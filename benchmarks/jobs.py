@@ -19,8 +19,6 @@ from typing import Any
 
 from benchmarks.cpu import Cpu, Others, sessions
 
-__all__ = ["Commit", "Job", "JobError", "Ran", "commits", "run", "started"]
-
 _EVERY_SECONDS = 0.2
 _LIMIT_SECONDS = 3600.0
 _COLD = 3

@@ -11,8 +11,6 @@ from benchmarks.plots import Plot
 from benchmarks.scale import SEED, Scale
 from benchmarks.topics import load_together
 
-__all__ = ["play"]
-
 
 def play(ground: Ground, scale: Scale, found: Found) -> None:
     """Merges batches of adjacent keys with the Spark engine, whose reads the layout is to save."""

@@ -17,8 +17,6 @@ from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.table import create_table
 from bridge.lake.local_store import LocalStore
 
-__all__ = ["outcomes"]
-
 _BATCHES = 2_000
 _RETENTION_SECONDS = 2
 _KEEP = f"interval {_RETENTION_SECONDS} seconds"

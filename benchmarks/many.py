@@ -30,8 +30,6 @@ from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import open_snapshot
 from bridge.offsets import Offsets
 
-__all__ = ["Costs", "compared", "log_costs", "outcomes", "progress_costs"]
-
 PARTITIONS = (1_000, 10_000)
 FILES = (10_000, 100_000)
 _LINEAR = 15.0

@@ -9,8 +9,6 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-__all__ = ["Line", "compare", "line", "race"]
-
 
 @dataclass(frozen=True)
 class Line:

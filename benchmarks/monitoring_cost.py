@@ -39,8 +39,6 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.session import build_session
 
-__all__ = ["Shape", "added", "main", "outcomes"]
-
 _SEEDS, _GOAL = 5, 0.01
 _SCRAPE_SECONDS = 5.0
 """How often a scrape is assumed: Prometheus' default is a minute."""

@@ -25,8 +25,6 @@ from bridge.offsets import Offsets
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore
 
-__all__ = ["outcomes"]
-
 _SEEDS, _COLD, _WARM = 5, 2, 5
 _DELAY_SECONDS = 0.02
 _FEW_SECONDS, _MOST_REQUESTS = 0.45, 60

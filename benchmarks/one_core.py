@@ -12,8 +12,6 @@ from benchmarks.results import Entry
 from benchmarks.rounds import compared, in_turn
 from benchmarks.topics import Load
 
-__all__ = ["outcomes", "unshrunk"]
-
 
 def unshrunk(one: float, all_: float, gain: float) -> float:
     """The seconds of a batch that do not shrink, of a batch that takes `one` second on one core and `all_` on cores

@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 
 from benchmarks.topics import ROW, Load
 
-__all__ = ["digest", "same", "wrong"]
-
 
 def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
     """Returns what is incorrect in `rows`, or None. Before `load` the table had the ids 0 to `base` with the number 0.

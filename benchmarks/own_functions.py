@@ -16,8 +16,6 @@ from benchmarks.ground import Ground
 from benchmarks.scale import SEED
 from bridge.ddl import parse
 
-__all__ = ["COLUMNS", "FUNCTIONS", "in_spark", "outcomes"]
-
 _SEEDS, _CHOSEN, _WARM, _ROUNDS, _GOAL = 5, 20, 2, 5, 1.3
 COLUMNS = (
     "t STRING, part STRING, code STRING, numeral STRING, moment STRING, n INT, i INT, i2 INT, b BIGINT, b2 BIGINT, "

@@ -10,21 +10,6 @@ from pyspark.sql import functions as F
 
 from benchmarks.topics import FLINK, FLINK_TYPES, PARTITIONS, SPARK_TYPES
 
-__all__ = [
-    "BATCH",
-    "TABLE",
-    "apply",
-    "catalog",
-    "dump",
-    "dumped",
-    "fill",
-    "folder",
-    "follow",
-    "ingest",
-    "settings",
-    "shown",
-]
-
 BATCH = {"execution.runtime-mode": "BATCH"}
 """Flink's settings of a job over what is there when it starts."""
 TABLE = "paimon.bench.t"

@@ -26,8 +26,6 @@ from benchmarks.plots import Plot
 from benchmarks.scale import SEED, Scale
 from benchmarks.topics import Load
 
-__all__ = ["NORMAL", "PARTS", "play"]
-
 Part = Callable[[Ground, Scale, Found], None]
 
 

@@ -23,8 +23,6 @@ from benchmarks.plots import svg
 from benchmarks.results import Entry
 from benchmarks.steps import STEPS, profile
 
-__all__ = ["Report", "commit", "machine", "profiles", "rendered", "written"]
-
 
 @dataclass(frozen=True)
 class Report:

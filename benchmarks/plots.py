@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from jinja2 import Environment
 
-__all__ = ["Plot", "short", "svg"]
-
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 190, 40, 56
 _COLOURS = ("#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df", "#57606a", "#bf3989", "#0a7ea4")

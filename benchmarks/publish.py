@@ -32,8 +32,6 @@ from bridge.kafka.sink import produce
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 
-__all__ = ["COLUMNS", "INGESTED", "TABLE", "Bench", "main"]
-
 ROWS = 1_000_000
 TABLE, INGESTED = "table", "ingested"
 COLUMNS = (

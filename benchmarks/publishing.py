@@ -18,8 +18,6 @@ from benchmarks.publish import COLUMNS, INGESTED, TABLE, Bench
 from benchmarks.results import Entry
 from benchmarks.rounds import Rounds, compared, in_turn
 
-__all__ = ["outcomes"]
-
 _LOOPED = 1_000_000
 """The number of different records that the bare loop sends repeatedly, to limit memory."""
 _GUARANTEES = ("at-least-once", "exactly-once")

@@ -38,8 +38,6 @@ from bridge.pipelines.publish.run import publish
 from bridge.quality.run import run
 from bridge.quality.suite import Suite, load
 
-__all__ = ["Bench", "main"]
-
 ROWS, BATCH = 1_000_000, 200_000
 GOAL = 1 / 1.15
 """A gate may add 15 % to the time of a batch."""

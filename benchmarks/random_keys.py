@@ -14,8 +14,6 @@ from benchmarks.rounds import Rounds, compared, in_turn
 from benchmarks.scale import SEED, Scale
 from benchmarks.topics import Load
 
-__all__ = ["play", "play_large"]
-
 _FEW = 8
 _MORE = 3
 """The factor for the number of batches where these are short."""

@@ -20,8 +20,6 @@ from pyspark.sql import functions as F
 from benchmarks.topics import SPARK, SPARK_TYPES
 from bridge import jars
 
-__all__ = ["main", "session"]
-
 
 def session(app: str, *, master: str = "local[*]", conf: Mapping[str, str] | None = None) -> SparkSession:
     """Starts Spark with Delta and the Kafka source, and as much memory as the bridge uses. The jars are those of the

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.jobs import Ran
 
-__all__ = ["PAIMON", "RECIPE", "TOLERANCE", "Entry", "Say"]
-
 Say = Callable[[str], None]
 RECIPE = "recipe"
 PAIMON = "Flink → Paimon"

@@ -11,8 +11,6 @@ from benchmarks.goals import Outcome, at_least, not_measured, void
 from benchmarks.goals import number as shown
 from benchmarks.results import Entry
 
-__all__ = ["NO_FLINK", "Rounds", "compared", "in_turn"]
-
 NO_FLINK = "no Flink here; `make bench-peers` fetches it"
 Number = Callable[[Entry], float]
 Comparison = Callable[[str, str, float, float, float], Outcome]

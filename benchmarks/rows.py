@@ -9,8 +9,6 @@ from pyspark.sql import functions as F
 
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 
-__all__ = ["FLAT", "NARROW", "ORDERS", "TEXT", "Shape", "changes", "rows"]
-
 
 @dataclass(frozen=True)
 class Shape:

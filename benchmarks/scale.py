@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SEED", "Scale"]
-
 SEED = 7
 _NORMAL = 1_000_000
 

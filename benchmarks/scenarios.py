@@ -13,8 +13,6 @@ from benchmarks.results import Entry
 from benchmarks.scale import SEED, Scale
 from benchmarks.topics import Load, load_together
 
-__all__ = ["backlog", "batches", "together"]
-
 _MORE = 3
 """The factor for the number of batches where these are short."""
 

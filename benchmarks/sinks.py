@@ -19,8 +19,6 @@ from benchmarks.publish import COLUMNS, Bench
 from benchmarks.results import Entry
 from benchmarks.rounds import compared, in_turn
 
-__all__ = ["outcomes"]
-
 _FLINK = "Paimon → Flink's upsert-kafka"
 _KEY = "PRIMARY KEY (order_id) NOT ENFORCED"
 _PRODUCER = {"compression.type": "lz4", "linger.ms": "20", "batch.size": "1000000", "acks": "all"}

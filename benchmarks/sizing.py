@@ -32,8 +32,6 @@ from benchmarks.scale import SEED
 from benchmarks.topics import FLINK, Load
 from bridge.embedded.broker import Broker
 
-__all__ = ["Cost", "cores", "cost", "main", "page", "shuffled"]
-
 ROWS = 500_000
 _MORE = 3
 _PEAK = 4

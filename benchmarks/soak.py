@@ -43,8 +43,6 @@ from bridge.ingest_progress import IngestProgress
 from bridge.lake.local_store import LocalStore
 from bridge.lake.snapshot import Snapshot
 
-__all__ = ["Held", "Part", "grown", "main"]
-
 PARTS = 6
 _TRIGGER = "200 ms"
 _MOST_GROWTH, _SLACK = 1.2, 0.05

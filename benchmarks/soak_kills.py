@@ -24,8 +24,6 @@ from confluent_kafka import Producer
 from bridge.embedded.processes import free_port
 from bridge.metrics.registry import METRICS, Kind
 
-__all__ = ["ALERTS", "Fault", "Prometheus", "drawn", "scaled", "send_bad_record", "unlike"]
-
 RULES = Path("conf/observability/rules.yaml")
 VERBS = ("ingest", "publish")
 _SCALE = 10

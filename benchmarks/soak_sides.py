@@ -17,8 +17,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.topics import PARTITIONS, Load, records
 
-__all__ = ["READ", "Offsets", "drawn", "read", "write"]
-
 READ = np.dtype([("at", "f8"), ("id", "i8"), ("number", "i8")])
 """What the reader notes of a record; number 0 is a tombstone."""
 Offsets = dict[int, npt.NDArray[np.int64]]

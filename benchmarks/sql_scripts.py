@@ -27,8 +27,6 @@ from benchmarks.topics import PARTITIONS, producer
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 
-__all__ = ["Views", "outcomes", "warm"]
-
 _BATCHES = 10
 _ROWS_OF_A_GROUP = 2
 _CHANGED_ROWS, _CHANGED_GROUPS = 1000, 100

@@ -13,8 +13,6 @@ from benchmarks.rounds import compared, in_turn
 from benchmarks.scale import SEED
 from benchmarks.topics import Load
 
-__all__ = ["outcomes"]
-
 _RECORDS = 1000
 _GOAL = 0.67
 _BARE = "a bare session of Spark"

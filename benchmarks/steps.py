@@ -11,8 +11,6 @@ from typing import Any
 
 from benchmarks.jobs import Commit, Ran
 
-__all__ = ["STEPS", "Span", "profile", "spans"]
-
 READ = "read, decode keys"
 FOLD = "fold, decode values, count"
 STATE = "table state"

@@ -16,23 +16,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from bridge.embedded.broker import Broker
 
-__all__ = [
-    "FLINK",
-    "FLINK_TYPES",
-    "PARTITIONS",
-    "ROW",
-    "SPARK",
-    "SPARK_TYPES",
-    "Fold",
-    "Load",
-    "load_together",
-    "produce",
-    "producer",
-    "records",
-    "section",
-    "send",
-]
-
 PARTITIONS = 4
 FLINK_TYPES = {
     "id": "BIGINT",

@@ -14,8 +14,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["Watch", "delta_changes", "delta_version", "paimon_changes", "paimon_version", "seen_at"]
-
 _EVERY_SECONDS = 0.005
 Times = npt.NDArray[np.float64]
 

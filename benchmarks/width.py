@@ -9,8 +9,6 @@ from benchmarks.rounds import compared, in_turn
 from benchmarks.scale import SEED
 from benchmarks.topics import PARTITIONS, Load
 
-__all__ = ["outcomes"]
-
 _BATCHES = 6
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from bridge import jars
 
-__all__ = ["archive", "java_options", "java_options_to_create"]
-
 # An archive that does not match is not worth a message.
 _SILENT = "-Xlog:cds*=off"
 

@@ -19,28 +19,6 @@ import hashlib
 import re
 import uuid
 
-__all__ = [
-    "OWNER_FILE",
-    "QUARANTINE_SUFFIX",
-    "RESULTS_SUFFIX",
-    "SCRIPT_STATE",
-    "claim_file",
-    "consumer_file",
-    "consumer_of",
-    "consumers_folder",
-    "is_owner_file",
-    "is_run_folder",
-    "lease_file",
-    "partition_counts_file",
-    "publish_log_batch",
-    "publish_log_file",
-    "publish_log_folder",
-    "runs_folder",
-    "safe_name",
-    "scratch_name",
-    "state_folder",
-]
-
 QUARANTINE_SUFFIX = "_quarantine"
 """Follows the table's name or path where `ingest.quarantine` names no place."""
 

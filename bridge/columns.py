@@ -23,29 +23,6 @@ from bridge.spark_versions import or_public
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "AFTER",
-    "BAD",
-    "BEFORE",
-    "KIND",
-    "LEADER_EPOCH",
-    "POSITION",
-    "ROUTE",
-    "UNKNOWN_BYTES",
-    "col",
-    "comparable",
-    "data_type",
-    "differs",
-    "estimated_bytes",
-    "frame_of",
-    "make_plan",
-    "members",
-    "retracts",
-    "row_fingerprint",
-    "same_key",
-    "spark_type",
-    "struct_type",
-]
 
 KIND = "__kind"
 """Row kind of a change: '+I', '-U', '+U' or '-D'; '+U' for an upsert, which may be an insert."""

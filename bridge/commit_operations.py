@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["APPENDED", "APPENDS", "DELETED", "INSERTED", "NO_ROWS", "OTHER_NO_ROWS", "UPDATED", "row_counts"]
-
 NO_ROWS = (
     "ADD COLUMNS",
     "CHANGE COLUMN",

@@ -21,18 +21,6 @@ from rich.text import Text
 from bridge.metrics import BatchReport, RunName, Summary
 from bridge.metrics.events import event
 
-__all__ = [
-    "LOG_FORMATS",
-    "Screen",
-    "batch_line",
-    "duration",
-    "explanation_rows",
-    "log_as",
-    "printable",
-    "range_rows",
-    "summary_rows",
-]
-
 _PIPE_WIDTH = 160
 """The assumed width of a pipe, wide enough that results are not wrapped."""
 

@@ -18,8 +18,6 @@ from bridge.formats import catalog
 from bridge.formats.base import ChangeEncoder, Encoder, FrameChangeEncoder, FrameEncoder
 from bridge.schema import ArrayType, DataType, MapType, MetadataColumn, RowType, ScalarType
 
-__all__ = ["encode", "encode_changes", "leave_to_tasks"]
-
 _KEY, _VALUE = "__key", "__value"
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["BadRecords", "DeliveryGuarantee", "Encoder", "Engine", "GateAction", "OnFailure", "Reader"]
-
 
 class BadRecords(str, Enum):
     """`ingest.bad-records`: how bad records are handled."""

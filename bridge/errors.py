@@ -33,28 +33,6 @@ REPUBLISH = "run `bridge resync FILE`, which compares the table with the topic a
 STALLED = 5
 """The exit code of a process that its watchdog has ended. It is the number of SIGTRAP, too: see `watchdog`."""
 
-__all__ = [
-    "REBUILD",
-    "REPUBLISH",
-    "STALLED",
-    "AmbiguousKeyError",
-    "BadRecordError",
-    "BridgeError",
-    "ConcurrentRunError",
-    "DdlError",
-    "DefinitionError",
-    "DifferenceError",
-    "GapError",
-    "KafkaError",
-    "MissingPackageError",
-    "OptionError",
-    "QualityError",
-    "TableError",
-    "TopicMissingError",
-    "UnsupportedError",
-    "UnwritableRowError",
-]
-
 
 class BridgeError(Exception):
     """Base class of all errors of the bridge. `exit_code` is the exit code of the command."""

@@ -19,8 +19,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-__all__ = ["hit"]
-
 _VARIABLE = "BRIDGE_FAILPOINTS"
 _hits: Counter[tuple[str, int]] = Counter()
 """Hits by failpoint and its file's modification time: a file that is written again starts to count at 0."""

@@ -10,8 +10,6 @@ from bridge.definition import DeltaTarget
 from bridge.errors import TableError
 from bridge.offsets import Offsets
 
-__all__ = ["IngestProgress", "app_id", "merged_by"]
-
 _FORMAT = 1
 
 

@@ -24,17 +24,6 @@ from xml.sax.saxutils import quoteattr
 from bridge.errors import BridgeError
 from bridge.spark_versions import SCALA, check_pair, delta_coordinate, installed
 
-__all__ = [
-    "broker_coordinates",
-    "fetch",
-    "fetch_application",
-    "home",
-    "java",
-    "pyspark_jars",
-    "registry_coordinate",
-    "spark_coordinates",
-]
-
 KAFKA_BROKER = "4.3.1"
 SCHEMA_REGISTRY = "3.0.9"
 _ATTEMPTS = 3

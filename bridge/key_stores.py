@@ -18,8 +18,6 @@ from typing import Any, Literal
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-__all__ = ["KeyStore", "KeyStoreError", "WrongPasswordError", "read_key_store", "store_type"]
-
 _PEM, _JKS, _DER_SEQUENCE = b"-----BEGIN ", b"\xfe\xed\xfe\xed", b"\x30"
 _WHITENER = b"Mighty Aphrodite"  # JKS hashes it between password and content
 _DIGEST = 20  # bytes of a SHA-1

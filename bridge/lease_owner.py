@@ -8,8 +8,6 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["LeaseOwner", "current_process", "machine_id", "start_time"]
-
 _FORMAT = 1
 _STATE, _START_TIME = 0, 19
 """Fields of /proc/PID/stat, counted from the state on (proc(5): fields 3 and 22)."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LOG_FOLDER", "checksum_version", "commit_file", "commit_path", "log_folder", "version_of"]
-
 LOG_FOLDER = "_delta_log"
 
 _VERSIONED = re.compile(r"(\d{20})\.(?:json|checkpoint\.\S+)")

@@ -9,8 +9,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["MovedOffsets", "Offsets", "TopicPartition"]
-
 TopicPartition = tuple[str, int]
 MovedOffsets = tuple[tuple[str, int, "int | None", int], ...]
 """Topic, partition, offset from which and to which, exclusive."""

@@ -24,8 +24,6 @@ from packaging.utils import canonicalize_name
 
 from bridge.errors import BridgeError
 
-__all__ = ["needed_packages", "pack_bridge", "pack_environment"]
-
 _BRIDGE = "changelog-bridge"
 _OF_SPARK = ("pyspark", "py4j")
 

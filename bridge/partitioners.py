@@ -13,16 +13,6 @@ from typing import Any, Protocol, cast
 
 from bridge.errors import KafkaError, OptionError
 
-__all__ = [
-    "BUILT_IN",
-    "TASK_FREE",
-    "AllToZeroPartitioner",
-    "FixedPartitioner",
-    "Partitioner",
-    "opened",
-    "partitioner_class",
-]
-
 BUILT_IN = ("default", "fixed", "round-robin")
 
 TASK_FREE = ("default", "round-robin")

@@ -11,15 +11,6 @@ from bridge.bridge_folders import publish_log_batch
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.offsets import Offsets
 
-__all__ = [
-    "NOTHING",
-    "PublishProgress",
-    "PublishRange",
-    "key_digest",
-    "logged_progress",
-    "newest_progress",
-]
-
 _FORMAT = 1
 _JSON_NAMES = {"shards": "slots", "cursors_recorded": "noted"}
 """Fields of PublishRange whose names in JSON are those of format 1, so that older and newer bridges read each other."""

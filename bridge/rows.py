@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-__all__ = ["Change", "RowKind", "compact", "net", "replay"]
-
-
 Row: TypeAlias = Mapping[str, Any]
 
 

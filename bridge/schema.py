@@ -9,26 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-__all__ = [
-    "BYTES",
-    "TIMES",
-    "ArrayType",
-    "Column",
-    "ComputedColumn",
-    "DataType",
-    "MapType",
-    "MetadataColumn",
-    "PhysicalColumn",
-    "RowConstraint",
-    "RowField",
-    "RowType",
-    "ScalarType",
-    "TableSchema",
-    "Watermark",
-    "quote",
-    "unsupported",
-]
-
 
 def quote(name: str) -> str:
     """Return `name` as a backquoted identifier; Flink and Spark both double a backquote inside."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Secret"]
-
 
 class Secret(str):
     """A string whose text is `******` in every repr, log and error message; `reveal()` returns the secret."""

@@ -20,8 +20,6 @@ from bridge.lake.local_store import LocalStore
 from bridge.storage import list_names, open_path, qualified, store_at, text_of, write_text
 from bridge.ways import NotThisWay
 
-__all__ = ["SmallFiles", "TextFile"]
-
 _Done = TypeVar("_Done")
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"

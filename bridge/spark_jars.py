@@ -20,16 +20,6 @@ from bridge.errors import BridgeError, DefinitionError
 from bridge.spark_versions import SCALA, TESTED, check_pair, delta_coordinate, has_class, running_versions
 from bridge.store_jars import STORES, fetch_store_jars, hadoop_version
 
-__all__ = [
-    "JARS",
-    "PACKAGES",
-    "add_missing_jars",
-    "joined",
-    "missing_jars",
-    "refuse_jars_after_start",
-    "shipped_hadoop",
-]
-
 JARS, PACKAGES = "spark.jars", "spark.jars.packages"
 
 

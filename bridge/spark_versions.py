@@ -39,21 +39,6 @@ from typing import Any, TypeVar
 
 from bridge.errors import BridgeError
 
-__all__ = [
-    "MERGE_OF_CACHED_SOURCE",
-    "RETENTION_TOO_SHORT",
-    "SCALA",
-    "TESTED",
-    "check_pair",
-    "checkpoint_file_manager",
-    "delta_coordinate",
-    "feed_arguments",
-    "has_class",
-    "installed",
-    "or_public",
-    "running_versions",
-]
-
 SCALA = "2.13"
 
 _T = TypeVar("_T")

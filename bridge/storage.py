@@ -27,25 +27,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = [
-    "create_owned_folder",
-    "delete_folder",
-    "delete_folder_without_owner",
-    "delete_owned_folder",
-    "is_local",
-    "list_names",
-    "local_path",
-    "make_local_folder",
-    "open_path",
-    "opened_store",
-    "qualified",
-    "scheme_of",
-    "store_at",
-    "store_for_writing",
-    "text_of",
-    "write_text",
-]
-
 
 def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
     """The store of a table by its `Table.location`.

@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 from bridge import jars
 from bridge.errors import BridgeError
 
-__all__ = ["STORES", "fetch_store_jars", "hadoop_version", "schemes_of"]
-
 STORES = {
     "s3a": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "abfs": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",

@@ -18,8 +18,6 @@ from urllib.parse import urlsplit
 
 from bridge.ways import NotThisWay
 
-__all__ = ["REMOTE", "file_options", "given_settings", "hadoop_options", "misread_name"]
-
 _OF_SPARK = "spark.hadoop."
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 """In the name of a folder."""

@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 from bridge.errors import DefinitionError
 from bridge.store_options import file_options
 
-__all__ = ["folder_of", "location_of", "read_text", "resolved"]
-
 _SCHEMES = ("s3a", "s3", "abfs", "abfss", "gs")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)(.*)", re.DOTALL)
 _CREDENTIALS = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["own_version"]
-
 
 def own_version() -> str:
     """Returns the installed version, or `(not installed)` for code that runs from a zip given with --py-files."""

@@ -28,8 +28,6 @@ from bridge import jars, watchdog_process
 from bridge.errors import STALLED
 from bridge.watchdog_process import HEAD, SLOT, SLOT_BYTES
 
-__all__ = ["armed", "ends_with", "log_file", "mark", "step", "waiting", "watch"]
-
 _SLOTS = 1024
 """The most threads that have pipelines at the same time."""
 _BETWEEN, _WAITING = "what it does before, between and after its steps", "waiting"

@@ -10,8 +10,6 @@ import sys
 import time
 from contextlib import suppress
 
-__all__ = ["HEAD", "SLOT", "SLOT_BYTES", "main"]
-
 SLOT_BYTES = 256
 """The memory begins with the process id of the JVM; each thread of the watched process has a slot after it."""
 HEAD = struct.Struct("<Q")

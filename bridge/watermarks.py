@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from bridge.offsets import TopicPartition
 
-__all__ = ["Watermarks"]
-
 
 @dataclass
 class Watermarks:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["WAYS", "NotThisWay", "Way", "told"]
-
 
 class NotThisWay(Exception):
     """Why a way does not do the job: the end of a sentence, as in "read by spark (the key format is raw)"."""

@@ -25,8 +25,6 @@ from obstore.store import AzureStore as Client
 from bridge import jars
 from bridge.embedded.processes import HOST, start_watchdog, stop_process
 
-__all__ = ["AzureStore", "azure_jars"]
-
 _COMMAND = shutil.which("azurite-blob")
 _PORT = 10000
 _NAME, _CONTAINER = "devstoreaccount1", "lake"

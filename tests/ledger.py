@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 
 from tests.reader import messages
 
-__all__ = ["Ledger", "committed"]
-
 History = dict[int, list["str | None"]]
 
 

@@ -8,8 +8,6 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
-__all__ = ["LossyProxy"]
-
 _HOP = {"connection", "transfer-encoding", "keep-alive"}
 
 

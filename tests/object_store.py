@@ -13,8 +13,6 @@ import pytest
 
 from bridge.embedded.processes import HOST, free_port, start_watchdog, stop_process
 
-__all__ = ["BUCKET", "KEY", "SECRET", "ObjectStore", "only_on_s3"]
-
 BUCKET = "lake"
 KEY, SECRET = "the-access-key-of-tests", "the-secret-key-of-tests"
 _SECONDS = 60.0

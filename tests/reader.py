@@ -7,8 +7,6 @@ from contextlib import closing
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-__all__ = ["messages"]
-
 _WAIT = 60.0
 
 

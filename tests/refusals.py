@@ -7,8 +7,6 @@ from typing import ParamSpec, TypeVar
 
 from bridge.ways import NotThisWay
 
-__all__ = ["optional", "refusal"]
-
 _Given = ParamSpec("_Given")
 _Done = TypeVar("_Done")
 

@@ -11,7 +11,11 @@ from bridge import errors
 
 
 def classes() -> list[type[errors.BridgeError]]:
-    return [kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)]
+    return [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.BridgeError)
+    ]
 
 
 def test_the_tree_lists_every_class_with_its_exit_code() -> None:

@@ -28,8 +28,6 @@ from benchmarks.flink_scripts.page import Drawn, rendered, summary
 from benchmarks.flink_scripts.systems import Outcome, Say, compared
 from bridge.embedded.broker import Broker
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the scripts, prints each that is not equal, and writes the report; returns the exit code."""

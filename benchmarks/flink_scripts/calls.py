@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from bridge.expressions.signatures import SIGNATURES, Signature
 
-__all__ = ["drawn_call"]
-
 _CONSTANTS: Mapping[str, Sequence[str]] = {
     "part": ("'n'", "'b'", "''", "'-'"),
     "chars": ("'ab'", "' '"),

@@ -12,8 +12,6 @@ import yaml
 
 from benchmarks.flink_scripts.sources import NEXMARK_VIEWS, SOURCES, Printed, Source, options, placed
 
-__all__ = ["Case", "Insert", "bridge_script", "flink_statements", "load_cases", "sink_topic"]
-
 _FOLDER = Path(__file__).parent
 _BOUNDED = {"scan.bounded.mode": "latest-offset"}
 _EACH_EVENT = {"scan.watermark.emit.strategy": "on-event"}

@@ -18,8 +18,6 @@ from benchmarks.flink_scripts.nexmark_data import events
 from benchmarks.topics import producer
 from bridge.embedded.broker import Broker
 
-__all__ = ["Record", "Topics", "drawn"]
-
 Record = tuple[Any, Any]
 """Key and value of a record as bytes or as JSON documents; None is none."""
 

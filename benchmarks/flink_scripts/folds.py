@@ -11,8 +11,6 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-__all__ = ["Rows", "difference", "folded"]
-
 Rows = Counter[str]
 """Rows as canonical JSON, each with how often it is there."""
 _SECONDS = 60.0

@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from benchmarks.flink_scripts.calls import drawn_call
 from benchmarks.flink_scripts.cases import Case, Insert
 
-__all__ = ["drawn_cases"]
-
-
 _Columns = Sequence[tuple[str, str]]
 """Names with types."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-__all__ = ["manual_topics"]
-
 _Record = tuple[Any, Any]
 _BEGIN = datetime(2026, 11, 25, 10)
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from benchmarks.flink_scripts.cases import Case, Insert
 from benchmarks.flink_scripts.sources import Printed
 
-__all__ = ["manual_cases", "manuals", "statements"]
-
 _ROOT = Path(__file__).parents[2]
 _STATEMENT = re.compile(
     r"^CREATE TABLE (?:(?!^CREATE TABLE).)*?^\)\s*WITH\s*\(.*?^\s*\);?$|^INSERT INTO.*?;$",

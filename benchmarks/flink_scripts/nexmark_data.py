@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-__all__ = ["events"]
-
 _BEGIN = datetime(2026, 11, 25, 23, 59, 30)
 """So that the events are of two days."""
 _PERSON, _AUCTIONS = 1, 3

@@ -11,8 +11,6 @@ from benchmarks.flink import VERSION
 from benchmarks.flink_scripts.systems import Outcome
 from benchmarks.performance import since
 
-__all__ = ["Drawn", "rendered", "summary"]
-
 _HEAD = """\
 # Scripts beside Flink
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["NEXMARK_VIEWS", "SOURCES", "Printed", "Source", "options", "placed"]
-
 _JSON = {"format": "json"}
 _UPSERT = {"key.format": "json", "value.format": "json"}
 _DELAY = "INTERVAL '5' SECOND"

@@ -22,8 +22,6 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 
-__all__ = ["Outcome", "Say", "compared", "refusal"]
-
 Say = Callable[[str], None]
 _RUNNER = Path(__file__).parent.with_name("FlinkScripts.java")
 _FLINK = {

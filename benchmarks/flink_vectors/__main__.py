@@ -27,8 +27,6 @@ from benchmarks.flink_vectors.aggregates import aggregates, members
 from benchmarks.flink_vectors.corpus import columns, documents, expressions
 from benchmarks.flink_vectors.documents import Case, cases
 
-__all__ = ["main"]
-
 _TESTS = Path(__file__).parents[2] / "tests"
 _EXPRESSIONS = _TESTS / "expressions" / "vectors.jsonl"
 _AGGREGATES = _TESTS / "sql" / "vectors.jsonl"

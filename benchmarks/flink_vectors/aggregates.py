@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from benchmarks.flink_vectors.corpus import COLUMNS, ROWS, documents
 
-__all__ = ["GROUPS", "aggregates", "members"]
-
 GROUPS = (
     tuple(range(ROWS)),
     (ROWS, ROWS),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-__all__ = ["comparisons"]
-
 _FAMILIES = (
     ("i", "t", "h", "l", "f", "d", "m", "m2", "n0"),
     ("text", "ch", "vc"),

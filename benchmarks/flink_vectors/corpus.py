@@ -18,18 +18,6 @@ from benchmarks.flink_vectors.limits import limits
 from benchmarks.flink_vectors.nested import nested
 from bridge.expressions.signatures import SIGNATURES, Signature
 
-__all__ = [
-    "ARRAYS",
-    "COLUMNS",
-    "LITERALS",
-    "NO_CONSTANTS",
-    "ROWS",
-    "columns",
-    "documents",
-    "expressions",
-    "literal",
-]
-
 ROWS = 12
 _NESTED = 200
 LITERALS = 8

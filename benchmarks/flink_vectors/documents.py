@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Case", "cases"]
-
 Row = tuple[str, Mapping[str, Any]]
 """A row kind, and the fields that are not null."""
 

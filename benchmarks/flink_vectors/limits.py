@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["limits"]
-
 _TYPES = (
     *("TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "DECIMAL(18, 0)", "DECIMAL(30, 2)"),
     *("BOOLEAN", "DATE", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"),

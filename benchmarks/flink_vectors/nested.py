@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bridge.expressions.signatures import SIGNATURES, Signature
 
-__all__ = ["nested"]
-
 _NUMBERS = ("INT", "BIGINT", "DECIMAL", "DOUBLE")
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "STRING": ("text", "text2", "chars", "numeral", "time_text"),

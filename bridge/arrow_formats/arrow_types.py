@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["arrow_schema", "arrow_type"]
-
 _SCALARS: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),

@@ -1,9 +1,16 @@
-"""Avro documents of the table's own schema to Arrow, without framing."""
+"""Avro documents to Arrow: of the table's own schema without framing, or in Confluent's framing.
+
+The framing is a zero byte, the id of the writer's schema in four bytes, the record. The driver asks the schema
+registry, as on Spark's path; workers get plans, and neither its address nor credentials.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 
 from bridge.arrow_formats.arrow_types import arrow_schema
@@ -12,11 +19,11 @@ from bridge.arrow_formats.avro_plan import Plan, document_plan
 from bridge.arrow_formats.avro_values import read
 from bridge.arrow_formats.base import ArrowDecoder
 from bridge.definition import FormatSpec
-from bridge.format_rules.avro_table_schema import derived_schema
+from bridge.errors import DefinitionError
+from bridge.format_rules.avro_given import derived_schema, framed_schema
+from bridge.format_rules.avro_schema import parse
 from bridge.schema import RowType
 from bridge.ways import NotThisWay
-
-__all__ = ["AvroArrowDecoder", "as_table", "decoder"]
 
 
 def decoder(spec: FormatSpec) -> ArrowDecoder:
@@ -51,3 +58,75 @@ def as_table(records: pa.StructArray | None, row: RowType, count: int) -> pa.Tab
     if records is None:
         return pa.table({"": pa.nulls(count)}).select([])
     return pa.Table.from_arrays(records.flatten(), schema=arrow_schema(row))
+
+
+_MAGIC, _HEADER = 1, 5
+_MOST_PLANS = 256
+
+
+def confluent_decoder(spec: FormatSpec) -> ArrowDecoder:
+    """Return a decoder that knows no writer's schema yet (see SchemaArrowDecoder), or why there is none, as the end of
+    a sentence: the table must be such that documents of its own schema can be read."""
+    _, text = framed_schema(spec.name, spec.row, spec.options)
+    return documents_decoder(spec.row, text)
+
+
+def documents_decoder(row: RowType, own: str) -> AvroConfluentArrowDecoder:
+    """Return the decoder of rows of which `own` is the table's schema, or why there is none, as `confluent_decoder`."""
+    if isinstance(plan := _plan(row, own, own), str):
+        raise NotThisWay(plan)
+    return AvroConfluentArrowDecoder(row, own)
+
+
+@dataclass(frozen=True)
+class AvroConfluentArrowDecoder:
+    """Decodes documents of the writers' schemas that it knows. Bytes behind a record are ignored, as by Confluent's."""
+
+    row: RowType
+    own: str
+    """The table's own schema."""
+    plans: tuple[tuple[int, Plan | str], ...] = ()
+    """By the id of the writer's schema: how its documents are read, or why they are not."""
+
+    def with_schemas(self, schemas: Mapping[int, str]) -> AvroConfluentArrowDecoder:
+        """See SchemaArrowDecoder.with_schemas."""
+        plans = tuple((id, _plan(self.row, self.own, text)) for id, text in sorted(schemas.items()))
+        return replace(self, plans=plans)
+
+    def decode(self, payloads: pa.BinaryArray) -> pa.Table:
+        """See ArrowDecoder.decode. A row without fields gives a table without columns that has rows."""
+        if not len(payloads):
+            return arrow_schema(self.row).empty_table()
+        cursor = Cursor.of(payloads)
+        if cursor.data[cursor.skip(_MAGIC)].any():
+            raise NotThisWay("a document is not in Confluent's framing")
+        ids = cursor.fixed(">u4")
+        first = int(ids[0])
+        if (ids == first).all():
+            return as_table(read(self._known(first), cursor), self.row, len(payloads))
+        tables, order = [], []
+        for id in np.unique(ids):
+            rows = np.flatnonzero(ids == id)
+            records = read(self._known(int(id)), cursor.of_rows(rows))
+            tables.append(as_table(records, self.row, len(rows)))
+            order.append(rows)
+        if not self.row.fields:
+            return as_table(None, self.row, len(payloads))
+        back = np.argsort(np.concatenate(order))
+        return pa.concat_tables(tables).take(pa.array(back)).combine_chunks()
+
+    def _known(self, id: int) -> Plan:
+        plan = dict(self.plans).get(id)
+        if isinstance(plan, Plan):
+            return plan
+        raise NotThisWay(f"schema id {id}: {plan or 'it is not known yet'}")
+
+
+@lru_cache(_MOST_PLANS)
+def _plan(row: RowType, own: str, writer: str) -> Plan | str:
+    try:
+        return document_plan(row, parse(own, "the table"), parse(writer, "it"))
+    except NotThisWay as reason:
+        return str(reason)
+    except DefinitionError:
+        return "the registry's text is no Avro schema"

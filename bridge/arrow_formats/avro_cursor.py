@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from bridge.ways import NotThisWay
 
-__all__ = ["Cursor", "Integers"]
-
 Integers: TypeAlias = npt.NDArray[np.int64]
 _Bytes: TypeAlias = npt.NDArray[np.uint8]
 

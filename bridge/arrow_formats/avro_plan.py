@@ -13,8 +13,6 @@ from bridge.format_rules.avro_schema import Node, SchemaField
 from bridge.schema import DataType, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["Plan", "document_plan", "field_title"]
-
 _SOURCES = {
     "BOOLEAN": ("boolean",),
     "TINYINT": ("int",),

@@ -10,11 +10,9 @@ import pyarrow as pa
 from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.avro_cursor import Cursor, Integers
 from bridge.arrow_formats.avro_plan import Plan, field_title
-from bridge.arrow_formats.texts import utf_8
+from bridge.arrow_formats.text_values import utf_8
 from bridge.schema import RowType, ScalarType
 from bridge.ways import NotThisWay
-
-__all__ = ["read"]
 
 _INTEGERS: dict[str, type[np.signedinteger[Any]]] = {
     "TINYINT": np.int8,

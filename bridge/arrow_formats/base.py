@@ -23,17 +23,6 @@ import pyarrow.compute as pc
 
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "ArrowChanges",
-    "ArrowDecoder",
-    "ArrowEncoder",
-    "ChangeArrowDecoder",
-    "Places",
-    "RowColumns",
-    "SchemaArrowDecoder",
-    "check_keys",
-]
-
 _Self = TypeVar("_Self")
 Places: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 

@@ -15,12 +15,9 @@ from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder
 from bridge.arrow_formats.changes import before_after_changes, check_available, documents_of, no_changes
 from bridge.arrow_formats.json import JsonArrowDecoder, refuse_unread
 from bridge.definition import FormatSpec
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import DEBEZIUM, OGG, Operations, before_image_type
+from bridge.format_rules.change_documents import DEBEZIUM, OGG, CdcOptions, Operations, before_image_type
 from bridge.schema import RowField, RowType, ScalarType
 from bridge.ways import NotThisWay
-
-__all__ = ["BeforeAfterArrowDecoder", "debezium", "ogg"]
 
 _WRAPPER = "payload"
 

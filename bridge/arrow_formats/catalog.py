@@ -10,8 +10,6 @@ from bridge.definition import FormatSpec
 from bridge.options.formats import FORMATS, load
 from bridge.ways import NotThisWay
 
-__all__ = ["arrow_decoder", "arrow_encoder", "change_arrow_decoder"]
-
 
 def arrow_decoder(spec: FormatSpec) -> ArrowDecoder:
     """Return the decoder of `spec`. Raises NotThisWay where there is none."""

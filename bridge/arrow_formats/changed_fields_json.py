@@ -20,10 +20,10 @@ from bridge.arrow_formats.changes import documents_of, is_one_of, made_changes, 
 from bridge.arrow_formats.json import JsonArrowDecoder, refuse_unread
 from bridge.arrow_formats.text_values import text_row, typed_values
 from bridge.definition import FormatSpec
-from bridge.format_rules.cdc_options import CdcOptions
 from bridge.format_rules.change_documents import (
     CANAL,
     MAXWELL,
+    CdcOptions,
     Operations,
     before_image_type,
     null_is_not_absent,
@@ -31,8 +31,6 @@ from bridge.format_rules.change_documents import (
 from bridge.format_rules.json_options import Numbers
 from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 from bridge.ways import NotThisWay
-
-__all__ = ["ChangedFieldsArrowDecoder", "canal", "maxwell"]
 
 _STRING = ScalarType("STRING")
 

@@ -18,15 +18,6 @@ from bridge.format_rules.change_documents import PLACEHOLDER, Operations
 from bridge.schema import RowType
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "before_after_changes",
-    "check_available",
-    "documents_of",
-    "is_one_of",
-    "made_changes",
-    "no_changes",
-]
-
 _Flags = npt.NDArray[np.bool_]
 _PLACEHOLDER_BYTES = list(PLACEHOLDER.encode())
 

@@ -13,14 +13,11 @@ from pyarrow import csv
 
 from bridge.arrow_formats.arrow_types import arrow_schema
 from bridge.arrow_formats.base import ArrowDecoder
-from bridge.arrow_formats.text_values import usual_values
-from bridge.arrow_formats.texts import as_lines
+from bridge.arrow_formats.text_values import as_lines, usual_values
 from bridge.definition import FormatSpec
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.schema import RowType, ScalarType
 from bridge.ways import NotThisWay
-
-__all__ = ["CsvArrowDecoder", "decoder"]
 
 _BOM = "\ufeff"
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from bridge.arrow_formats.avro_confluent import AvroConfluentArrowDecoder, documents_decoder
+from bridge.arrow_formats.avro import AvroConfluentArrowDecoder, documents_decoder
 from bridge.arrow_formats.base import ArrowChanges, ChangeArrowDecoder
 from bridge.arrow_formats.changes import before_after_changes, documents_of, no_changes
 from bridge.definition import FormatSpec
-from bridge.format_rules.avro_table_schema import envelope, event_schema
+from bridge.format_rules.avro_given import envelope, event_schema
 from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.schema import RowType
-
-__all__ = ["DebeziumAvroArrowDecoder", "decoder"]
 
 
 def decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:

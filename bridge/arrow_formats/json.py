@@ -25,24 +25,11 @@ from pyarrow import json
 
 from bridge.arrow_formats.arrow_types import arrow_schema, arrow_type
 from bridge.arrow_formats.base import ArrowDecoder
-from bridge.arrow_formats.temporal_texts import dates, is_temporal, moments
-from bridge.arrow_formats.texts import as_lines
+from bridge.arrow_formats.text_values import as_lines, dates, is_temporal, moments
 from bridge.definition import FormatSpec
-from bridge.format_rules.json_options import JsonOptions, Numbers
-from bridge.format_rules.json_rows import CONNECT_ENVELOPE, types
+from bridge.format_rules.json_options import CONNECT_ENVELOPE, JsonOptions, Numbers, types
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from bridge.ways import NotThisWay
-
-__all__ = [
-    "Conversion",
-    "JsonArrowDecoder",
-    "Lines",
-    "checked_lines",
-    "decoder",
-    "read_schema",
-    "refuse_unread",
-]
-
 
 # A block and its columns fit into the processor's cache.
 _BLOCK_BYTES = 1 << 18

@@ -31,9 +31,6 @@ from bridge.format_rules.json_options import JsonOptions
 from bridge.schema import DataType, RowType, ScalarType
 from bridge.ways import NotThisWay
 
-__all__ = ["JsonArrowEncoder", "date_texts", "decimal_texts", "encoder", "escaped", "moment_texts", "quoted"]
-
-
 _ALL_DIGITS = Context(prec=76)
 
 

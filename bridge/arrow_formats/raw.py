@@ -10,13 +10,11 @@ import pyarrow as pa
 from bridge.arrow_formats.arrow_types import arrow_schema, arrow_type
 from bridge.arrow_formats.avro_cursor import Cursor
 from bridge.arrow_formats.base import ArrowDecoder
-from bridge.arrow_formats.texts import utf_8
+from bridge.arrow_formats.text_values import utf_8
 from bridge.definition import FormatSpec
 from bridge.format_rules.raw import RawShape
 from bridge.schema import RowType, ScalarType
 from bridge.ways import NotThisWay
-
-__all__ = ["RawArrowDecoder", "decoder"]
 
 _UTF_8 = "UTF-8"
 _NUMBERS = {

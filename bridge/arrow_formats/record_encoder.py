@@ -13,8 +13,6 @@ from bridge.arrow_formats.catalog import arrow_encoder
 from bridge.definition import Topic
 from bridge.errors import UnwritableRowError
 
-__all__ = ["RETRACTS", "RecordEncoder", "record_encoder"]
-
 RETRACTS = "__retracts"
 """The column that is true for a change whose record is a tombstone."""
 MOST_BYTES = 128 << 20

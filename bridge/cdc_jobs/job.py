@@ -12,8 +12,6 @@ from bridge.sql import Script
 from bridge.sql import as_json as script_json
 from bridge.sql import as_rows as script_rows
 
-__all__ = ["Job", "JobTable", "as_json", "as_rows", "source_name"]
-
 
 def source_name(title: str) -> str:
     """Returns the name that a table of the source has in the script, apart from those of the sink."""

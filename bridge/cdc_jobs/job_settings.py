@@ -9,8 +9,6 @@ from bridge.config.yaml_tree import Document, Place
 from bridge.errors import DefinitionError, UnsupportedError
 from bridge.metrics.monitoring import Monitoring
 
-__all__ = ["JobSettings", "job_settings", "refuse_transforms"]
-
 _CARRIED = ("LENIENT", "EVOLVE", "TRY_EVOLVE")
 _REFUSED_BEHAVIOURS = {
     "IGNORE": "each run reads the columns of its tables anew; to leave out columns that are added later, list the "

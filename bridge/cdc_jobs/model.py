@@ -11,12 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from bridge.config import validators
-from bridge.config.section import Properties, Section
+from bridge.config.validators import Properties, Section
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
-
-__all__ = ["JobFile", "PipelineSection", "RouteRule", "TransformRule"]
 
 _Count = Annotated[int, BeforeValidator(validators.digits_as_int)]
 

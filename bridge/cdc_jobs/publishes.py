@@ -11,8 +11,7 @@ from bridge.cdc_jobs.routes import Routed
 from bridge.cdc_jobs.script_text import ScriptText, create_table
 from bridge.cdc_jobs.sinks import JobSinks
 from bridge.cdc_jobs.transforms import Transformed
-from bridge.config.publish_rules import check_publication
-from bridge.config.publish_table_rules import refuse_unpublishable
+from bridge.config.publish_rules import check_publication, refuse_unpublishable
 from bridge.config.script_state import state_of
 from bridge.config.storage_locations import Overlap, refuse_overlaps, storage_locations
 from bridge.config.yaml_errors import located
@@ -21,8 +20,6 @@ from bridge.ddl import parse
 from bridge.definition import Definition, DeltaTarget, Publish, PublishStart, Run, Topic, TopicCreation
 from bridge.errors import DdlError, DefinitionError, OptionError, UnsupportedError
 from bridge.sql.connectors import resolve_table
-
-__all__ = ["JobPublishes", "require_key"]
 
 
 @dataclass(frozen=True)

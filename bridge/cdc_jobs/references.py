@@ -17,8 +17,6 @@ from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.errors import DefinitionError
 from bridge.secret import Secret
 
-__all__ = ["References"]
-
 SECRET_SCOPE = "secret_values"
 LEGAL = "${env:NAME}, ${env:NAME:default}, ${file:path}, ${secret:scope/key}; write $${ for a literal ${"
 _REFERENCE = re.compile(r"(\$?)\$\{([^{}:]*)\}")

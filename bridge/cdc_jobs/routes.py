@@ -11,8 +11,6 @@ from bridge.cdc_jobs.table_ids import MOST_PARTS, TableId, TableSelector
 from bridge.config.yaml_tree import Document, Place
 from bridge.errors import DefinitionError
 
-__all__ = ["Matched", "Routed", "match_rules", "route_tables", "selector_at"]
-
 _GROUP = re.compile(r"\$(\d)")
 
 

@@ -12,8 +12,6 @@ from bridge.ddl.tokens import Source
 from bridge.errors import DdlError, DefinitionError, OptionError, UnsupportedError
 from bridge.schema import DataType, quote
 
-__all__ = ["Locate", "ScriptText", "create_table", "literal", "with_options"]
-
 Locate = Callable[[DdlError], DdlError]
 """Turns an error with a position in a text of the job into one with its position in the file."""
 

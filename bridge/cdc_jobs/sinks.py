@@ -18,8 +18,6 @@ from bridge.definition import Topic
 from bridge.errors import DefinitionError, UnsupportedError
 from bridge.partitioners import AllToZeroPartitioner
 
-__all__ = ["JobSinks"]
-
 _FORMATS = ("debezium-json", "canal-json", "json")
 _KEY_FORMATS = ("json", "csv")
 _STRATEGIES = {

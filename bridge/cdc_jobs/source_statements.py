@@ -15,10 +15,8 @@ from bridge.ddl.statement import parse_create_table, table_name
 from bridge.ddl.tokens import Source, Token, tokenize
 from bridge.errors import DdlError, DefinitionError
 from bridge.schema import quote
-from bridge.sql.split import split
+from bridge.sql.parse import split
 from bridge.user_files import location_of, read_text
-
-__all__ = ["Statement", "kafka_options", "read_statements"]
 
 
 @dataclass(frozen=True)

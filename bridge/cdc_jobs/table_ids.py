@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from bridge.errors import DefinitionError
 
-__all__ = ["MOST_PARTS", "TableId", "TableSelector"]
-
 MOST_PARTS = 3
 
 TableId = tuple[str, ...]

@@ -12,8 +12,6 @@ from bridge.cdc_jobs.table_ids import TableId
 from bridge.config.yaml_tree import Document, Place
 from bridge.errors import DefinitionError, UnsupportedError
 
-__all__ = ["Transformed", "transformed_tables"]
-
 
 @dataclass(frozen=True)
 class Transformed:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from bridge.metrics import Listener, Summary
 
-__all__ = ["app", "main"]
 
 # Verbs import their pipeline after they have read the pipeline file: an invalid file is reported without Spark.
 

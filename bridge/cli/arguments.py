@@ -13,23 +13,6 @@ from bridge.metrics.prometheus import check_installed, parsed
 from bridge.metrics.target_urls import without_login
 from bridge.options.kinds import duration_ms
 
-__all__ = [
-    "Conf",
-    "Every",
-    "File",
-    "FileOrScript",
-    "Files",
-    "Json",
-    "LogFormat",
-    "Master",
-    "Metrics",
-    "Parallel",
-    "Quiet",
-    "ScriptFile",
-    "refuse_address",
-    "seconds",
-]
-
 
 def _target(text: str | None) -> str | None:
     if text is not None:

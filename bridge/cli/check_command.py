@@ -18,7 +18,6 @@ from bridge.errors import DefinitionError, QualityError
 if TYPE_CHECKING:
     from bridge.pipelines.quality.check import Checked
 
-__all__ = ["check"]
 
 _RESULT_CELLS = {
     "met": ("✓ met", "green"),

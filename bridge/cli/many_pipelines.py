@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from bridge.metrics import Listener, Summary
     from bridge.pipelines.runtime.rounds import RoundsSummary
 
-__all__ = ["Pipeline", "load_all", "run_all"]
 
 Pipeline = Callable[["SparkSession", Definition, "Listener", threading.Event], "Summary"]
 _SHOWN = 10

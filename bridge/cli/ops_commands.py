@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bridge.pipelines.compare.row_comparison import Example
     from bridge.pipelines.compare.verify import Proof
 
-__all__ = ["doctor", "maintain", "peek", "replay", "resync", "status", "verify"]
 
 Direction = Annotated[str | None, typer.Option(help="ingest or publish; default: the one that has progress.")]
 
@@ -217,7 +216,8 @@ def doctor(
     _check_choice("--direction", direction, "ingest", "publish")
     screen, definition = Screen(quiet=json), load_pipeline(file, insert, table)
     from bridge.delta.table import exists
-    from bridge.pipelines.operations.doctor import Outcome, examine
+    from bridge.pipelines.operations.doctor import examine
+    from bridge.pipelines.operations.surroundings import Outcome
     from bridge.pipelines.resync.report import direction_of
 
     with process.session(screen, definition, master, conf) as spark:

@@ -26,7 +26,6 @@ from bridge.store_jars import schemes_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["run_guarded", "session", "show_failure", "spark_session", "stop_signals"]
 
 _TITLES = {2: "refused", 3: "quality failed", 4: "different"}
 

@@ -22,7 +22,6 @@ from bridge.sql import Script
 if TYPE_CHECKING:
     from bridge.pipelines.scripts.run import ScriptSummary
 
-__all__ = ["run"]
 
 _What = TypeVar("_What", Script, Job)
 

@@ -18,7 +18,6 @@ from bridge.sql import Script, load_script
 if TYPE_CHECKING:
     from bridge.pipelines.scripts.state import ScriptState
 
-__all__ = ["InsertName", "TableName", "is_script", "load_pipeline"]
 
 InsertName = Annotated[
     str | None,

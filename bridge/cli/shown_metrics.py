@@ -11,8 +11,6 @@ from bridge.metrics.monitoring import Monitoring
 from bridge.metrics.otlp import tracing
 from bridge.metrics.prometheus import exporting, shown
 
-__all__ = ["metrics_shown"]
-
 
 @contextmanager
 def metrics_shown(screen: Screen, watched: Iterable[Monitoring]) -> Iterator[None]:

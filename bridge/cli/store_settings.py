@@ -9,8 +9,6 @@ import typer
 from bridge.errors import DefinitionError
 from bridge.store_options import given_settings
 
-__all__ = ["conf_settings", "use_conf", "use_submitted"]
-
 
 def conf_settings(conf: Sequence[str] | None) -> dict[str, str]:
     """Returns the settings of --conf. Raises DefinitionError for one that is not key=value."""

@@ -18,8 +18,6 @@ from bridge.sql import Script, load_script
 if TYPE_CHECKING:
     from bridge.kafka.topic_creation import FoundTopic
 
-__all__ = ["topics", "topics_of"]
-
 
 def topics(
     file: FileOrScript,

@@ -16,7 +16,6 @@ from bridge.definition import Definition
 if TYPE_CHECKING:
     from bridge.kafka.admin_transactions import Transaction
 
-__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="List and abort the transactions of an exactly-once publish.")
 

@@ -11,8 +11,6 @@ from bridge.ddl import Ddl, parse
 from bridge.errors import DdlError, DefinitionError
 from bridge.user_files import location_of, read_text
 
-__all__ = ["at_yaml_position", "read_ddl"]
-
 
 def read_ddl(document: Document, topic: TopicSection, base: str) -> Ddl:
     """Parses `topic.ddl` or `topic.ddl_file`. Raises DdlError with the position in the file that contains the DDL.

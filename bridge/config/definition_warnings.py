@@ -18,8 +18,6 @@ from bridge.options.sink import (
     TRANSACTIONAL_ID_PREFIX,
 )
 
-__all__ = ["warnings"]
-
 
 def warnings(topic: Topic) -> Iterator[str]:
     """Yields a warning for each deprecated key, each setting without effect and each risky setting."""

@@ -13,8 +13,6 @@ from bridge.options.secret_keys import is_secret
 from bridge.schema import RowField, RowType, TableSchema
 from bridge.secret import Secret
 
-__all__ = ["key_columns", "key_document", "refuse_unfit_documents", "value_document"]
-
 
 def key_columns(given: TableOptions, schema: TableSchema) -> tuple[str, ...]:
     """Returns the columns of the key document in its order: the PRIMARY KEY or `key.fields`; () without a key.

@@ -6,8 +6,6 @@ from typing import Any
 
 from bridge.config.model import PipelineFile
 
-__all__ = ["json_schema"]
-
 _REFERENCE = {"type": "string", "pattern": r"\$\{(env|file):"}
 
 

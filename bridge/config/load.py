@@ -29,7 +29,7 @@ from bridge.config.model import (
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
-from bridge.config.side_tables import side_table
+from bridge.config.script_state import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import resolve_topic, table_id_headers
@@ -60,9 +60,6 @@ from bridge.metrics.monitoring import Monitoring
 from bridge.options.kinds import duration_ms, size_bytes
 from bridge.secret import Secret
 from bridge.user_files import folder_of, location_of, read_text, resolved
-
-__all__ = ["load", "own_columns"]
-
 
 _KEY = "delta.merge-columns"
 

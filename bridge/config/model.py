@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bridge.config import validators
 from bridge.config.quality_section import QualitySection
-from bridge.config.section import TABLE_NAME, Properties, Section, TableLocation, kebab
+from bridge.config.validators import TABLE_NAME, Properties, Section, TableLocation, kebab
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from bridge.definition import Topic
 from bridge.options.properties import PREFIX, SETTINGS, Client
 
-__all__ = ["settings_without_effect"]
-
 _OTHER = {"publish": ("a consumer", Client.READER), "ingest": ("a producer", Client.PRODUCER)}
 
 

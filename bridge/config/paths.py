@@ -6,8 +6,6 @@ import re
 
 from bridge.user_files import resolved
 
-__all__ = ["is_uri", "resolved_path"]
-
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 

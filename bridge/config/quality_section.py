@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from bridge.config import validators
-from bridge.config.section import Section, TableLocation
-
-__all__ = ["QualitySection", "ResultsSection"]
+from bridge.config.validators import Section, TableLocation
 
 
 class ResultsSection(TableLocation):

@@ -15,8 +15,6 @@ from urllib.parse import urlsplit, urlunsplit
 from bridge.errors import OptionError
 from bridge.secret import Secret
 
-__all__ = ["RegistrySettings", "registry_settings"]
-
 PREFIX = "properties."
 _SECONDS = 10.0
 _CLIENT = {

@@ -23,18 +23,6 @@ from bridge.options.sink import (
 from bridge.partitioners import partitioner_class
 from bridge.schema import ArrayType, DataType, MapType, PhysicalColumn, RowType, ScalarType, TableSchema
 
-__all__ = [
-    "check_clients",
-    "check_columns",
-    "check_format_options",
-    "check_formats",
-    "check_schema",
-    "check_sink",
-    "check_topic",
-    "delivery_guarantee",
-    "value_format",
-]
-
 
 def check_topic(options: TableOptions) -> None:
     """Raises OptionError unless exactly one of 'topic' and 'topic-pattern' is set."""

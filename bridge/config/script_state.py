@@ -1,4 +1,4 @@
-"""Where the state of a script in Flink SQL is, and of a job of Flink CDC, which is a script in part."""
+"""Where the state of a script or job is, and tables beside that of a pipeline: its name or path and a suffix."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from bridge.config.paths import resolved_path
 from bridge.config.storage_locations import default_suite
 from bridge.definition import Definition, DeltaTarget, Quality
 from bridge.metrics.monitoring import Monitoring
-
-__all__ = ["for_commands", "state_of"]
 
 
 def state_of(base: str, state: str | None, name: str) -> str:
@@ -23,3 +21,10 @@ def for_commands(definition: Definition, folder: str, monitoring: Monitoring) ->
     the script, its results in the folder of the script's state, and what the script says of monitoring."""
     quality = Quality(default_suite(definition), DeltaTarget(path=f"{folder}/quality"))
     return replace(definition, quality=quality, run=replace(definition.run, monitoring=monitoring))
+
+
+def side_table(target: DeltaTarget, suffix: str) -> DeltaTarget:
+    """Returns the table whose name or path is that of `target` with `suffix` appended."""
+    if target.table is not None:
+        return DeltaTarget(table=f"{target.table}{suffix}")
+    return DeltaTarget(str(target.path).rstrip("/") + suffix)

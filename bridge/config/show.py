@@ -15,8 +15,6 @@ from bridge.options.properties import PREFIX, SETTINGS
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn
 from bridge.secret import Secret
 
-__all__ = ["resolved"]
-
 
 def resolved(definition: Definition) -> dict[str, Any]:
     """Returns the definition with all defaults.

@@ -20,20 +20,6 @@ from bridge.config.yaml_tree import Place
 from bridge.definition import Definition, DeltaTarget
 from bridge.errors import DefinitionError
 
-__all__ = [
-    "CanonicalPath",
-    "Kind",
-    "Overlap",
-    "StorageLocation",
-    "canonical_path",
-    "default_report",
-    "default_suite",
-    "file_id",
-    "refuse_overlaps",
-    "storage_locations",
-]
-
-
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
 _STORES = {
     "s3a": "s3",

@@ -12,8 +12,6 @@ from bridge.errors import DefinitionError
 from bridge.secret import Secret
 from bridge.user_files import location_of, read_text
 
-__all__ = ["Secrets", "Substitution", "databricks_secret"]
-
 Secrets = Callable[[str, str], str]
 """Looks up (scope, key); raises LookupError with a message if it does not exist."""
 

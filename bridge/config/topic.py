@@ -39,8 +39,6 @@ from bridge.options.sink import (
 )
 from bridge.secret import Secret
 
-__all__ = ["bounded", "resolve_topic", "startup", "table_id", "table_id_headers", "table_options"]
-
 
 def startup(options: TableOptions, topics: tuple[str, ...], *, base_is_existing: bool) -> Startup:
     """Returns the start position. Raises OptionError, as Flink does, for a missing or superfluous companion option.

@@ -6,8 +6,6 @@ from bridge.definition import Definition, OnFailure, Topic
 from bridge.errors import UnsupportedError
 from bridge.schema import RowType, TableSchema
 
-__all__ = ["refuse_definition", "refuse_key", "refuse_topic"]
-
 
 def refuse_topic(topic: Topic) -> None:
     """Raises UnsupportedError for the first feature of a resolved topic that is not supported."""

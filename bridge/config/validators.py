@@ -1,28 +1,19 @@
-"""Validators and converters for values of the pipeline file. Validators raise ValueError with the legal values."""
+"""Base classes of the sections of the pipeline file, and validators of their values.
+
+Sections have strict types, kebab-case keys, and tables by path or by name. Validators raise ValueError with the legal
+values.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from bridge.metrics.prometheus import parsed
 from bridge.options.kinds import duration_ms, size_bytes
-
-__all__ = [
-    "check_cluster_columns",
-    "check_interval",
-    "check_metrics",
-    "check_own_columns",
-    "check_publish_start",
-    "check_retention",
-    "check_size",
-    "check_step_timeout",
-    "check_trigger",
-    "digits_as_int",
-    "off_as_text",
-    "scalars_as_text",
-]
 
 
 def check_trigger(text: str) -> str:
@@ -140,3 +131,29 @@ def scalars_as_text(value: Any) -> Any:
         k: str(v).lower() if isinstance(v, bool) else str(v) if isinstance(v, int | float) else v
         for k, v in value.items()
     }
+
+
+def kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+Properties = Annotated[dict[str, str], BeforeValidator(scalars_as_text)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=kebab)
+
+
+TABLE_NAME = r"^[^.\s`]+(\.[^.\s`]+){0,2}$"
+"""[[catalog.]schema.]table"""
+
+
+class TableLocation(Section):
+    path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
+    table: str | None = Field(default=None, pattern=TABLE_NAME, description="Name of the table.")
+
+    @model_validator(mode="after")
+    def _path_or_table(self) -> TableLocation:
+        if (self.path is None) == (self.table is None):
+            raise ValueError("exactly one of path and table must be set")
+        return self

@@ -13,8 +13,6 @@ from bridge.config.model import PipelineFile
 from bridge.config.yaml_tree import Document, Place
 from bridge.errors import BridgeError, DefinitionError, UnsupportedError
 
-__all__ = ["explain_invalid", "located"]
-
 _EXPECTED = {
     "string_type": "text is expected; quote the value",
     "int_type": "a whole number is expected",

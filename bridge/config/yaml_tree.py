@@ -11,8 +11,6 @@ import yaml
 from bridge.errors import DefinitionError
 from bridge.user_files import read_text
 
-__all__ = ["Document", "Place", "read"]
-
 Place = tuple[str | int, ...]
 """The path of a value from the root: keys and list indices."""
 

@@ -8,8 +8,6 @@ from typing import NoReturn, TypeVar
 
 from bridge.ddl.tokens import Source, Token, tokenize
 
-__all__ = ["Cursor", "nearest"]
-
 T = TypeVar("T")
 
 

@@ -23,9 +23,6 @@ from bridge.expressions.precision import spelled
 from bridge.expressions.template import Plain
 from bridge.schema import ScalarType
 
-__all__ = ["Flink", "Respelled", "parse_tree", "respell"]
-
-
 _JSON_CALLS = ("JSON_EXISTS(", "JSON_QUERY(", "JSON_VALUE(")
 _JSON_CLAUSES = ("RETURNING", "DEFAULT", "WITH", "WITHOUT", "ON")
 

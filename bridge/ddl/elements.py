@@ -24,8 +24,7 @@ from bridge.ddl.dialect import parse_tree, respell
 from bridge.ddl.intervals import parse_interval
 from bridge.ddl.legal import check, resolve
 from bridge.ddl.part import Part
-from bridge.ddl.refused_parts import refuse_parts
-from bridge.ddl.stray_tokens import refuse_stray_tokens
+from bridge.ddl.refused_parts import refuse_parts, refuse_stray_tokens
 from bridge.ddl.tokens import Token
 from bridge.ddl.tree import Tree, translated
 from bridge.ddl.types import parse_type
@@ -42,8 +41,6 @@ from bridge.schema import (
     TableSchema,
     Watermark,
 )
-
-__all__ = ["check_key", "check_watermark", "parse_elements", "parse_watermark", "spark_text", "translate"]
 
 
 def check_key(c: Cursor, key: Iterable[Token], columns: Mapping[str, object]) -> None:

@@ -8,8 +8,6 @@ from decimal import Decimal
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.tokens import Token
 
-__all__ = ["parse_interval"]
-
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 
 

@@ -16,8 +16,6 @@ from bridge.expressions.special import CONDITIONS
 from bridge.expressions.typed import ARITHMETIC
 from bridge.schema import DataType, RowType
 
-__all__ = ["check", "resolve"]
-
 _TEXT = (exp.Trim, exp.Substring, exp.Overlay, exp.DPipe, exp.Chr)
 _STRUCTURE = (
     *(

@@ -8,8 +8,6 @@ from bridge.ddl.cursor import Cursor
 from bridge.ddl.tokens import Source, Token
 from bridge.errors import DdlError, UnsupportedError
 
-__all__ = ["Part", "unsupported"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -9,8 +9,6 @@ from bridge.ddl.elements import parse_elements
 from bridge.ddl.tokens import Source
 from bridge.schema import TableSchema
 
-__all__ = ["Ddl", "parse", "parse_create_table", "table_name"]
-
 _REFUSED = {
     "PARTITIONED": "PARTITIONED BY has no effect on a Kafka topic, which is partitioned by key; remove it, and cluster "
     "the Delta table with delta.cluster-by",

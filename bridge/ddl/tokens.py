@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from bridge.errors import DdlError
 
-__all__ = ["Source", "Token", "tokenize"]
-
 _PATTERN = re.compile(
     r"""
       (?P<blank>   [\s\ufeff]+ | (?:--|//)[^\r\n]* | /\*.*?\*/ )

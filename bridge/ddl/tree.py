@@ -15,8 +15,6 @@ from bridge.expressions.failures import is_of_rows, note_of_rows
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.typed import adapt
 
-__all__ = ["Tree", "translated"]
-
 
 class Tree:
     """The tree of `part`, which was parsed as `respelled`."""

@@ -9,8 +9,6 @@ from bridge.ddl.cursor import Cursor, nearest
 from bridge.ddl.tokens import Token
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, unsupported
 
-__all__ = ["parse_type"]
-
 MAX_LENGTH = 2_147_483_647
 
 _WITHOUT_PARAMETERS = (

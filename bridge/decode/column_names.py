@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BAD_KEY_ID", "DROPPED", "SKIP", "UNAVAILABLE"]
-
 SKIP = "skip"
 """Kind of a record whose document has no row."""
 

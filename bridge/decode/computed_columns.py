@@ -11,8 +11,6 @@ from bridge.columns import BAD, KIND, POSITION, col
 from bridge.definition import Topic
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn
 
-__all__ = ["with_computed_columns"]
-
 
 def with_computed_columns(
     changes: DataFrame,

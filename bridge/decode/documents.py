@@ -10,8 +10,6 @@ from bridge.definition import FormatSpec
 from bridge.formats import catalog
 from bridge.formats.base import PAYLOAD, Decoder, FastPathDecoder
 
-__all__ = ["with_decoded"]
-
 
 def with_decoded(
     frame: DataFrame,

@@ -18,8 +18,6 @@ from bridge.options import METADATA, ROW_KIND
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
 
-__all__ = ["decode_events"]
-
 _KEY, _VALUE, _ENTRY = "__key_document", "__value_document", "__entry"
 _PARTS = DecodedColumn()
 

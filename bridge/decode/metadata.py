@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 from bridge.columns import LEADER_EPOCH
 from bridge.schema import DataType, MetadataColumn, ScalarType
 
-__all__ = ["PARTS", "parts_of", "record_metadata"]
-
 PARTS = ("topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """Columns of records that `record_metadata` reads."""
 

@@ -23,8 +23,6 @@ from bridge.formats.base import NEEDS_FULL_DECODE, DecodedColumn
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
 
-__all__ = ["decode_keys", "decode_values"]
-
 _VALUE = "__value"
 _NOT_IN_POSITION = (*PARTS[4:], LEADER_EPOCH)
 _CARRIED = {POSITION, _VALUE, *(f"__{part}" for part in _NOT_IN_POSITION)}

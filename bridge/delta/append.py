@@ -17,8 +17,6 @@ from bridge.delta.txn_settings import committed_version, forget_last_version, la
 from bridge.ingest_progress import IngestProgress
 from bridge.session import session_settings
 
-__all__ = ["append_batch", "appended"]
-
 
 def append_batch(table: Table, changes: DataFrame, *, rows: int, progress: IngestProgress) -> MergeResult:
     """Append the table's columns of `changes` and record `progress`, both in one commit or not at all.

@@ -38,7 +38,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AppendTarget", "FileAppends", "written_rows"]
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 

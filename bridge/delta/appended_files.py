@@ -27,15 +27,6 @@ from bridge.delta.table import Table
 from bridge.lake.snapshot import Action, live_rows
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "appended_files",
-    "appended_rows",
-    "count_at",
-    "files_at",
-    "has_no_files",
-    "rows_at",
-]
-
 
 def appended_files(table: Table, first: int, last: int) -> NamedFiles:
     """The files of the rows that versions first..last, both inclusive and not the table's first one, have added, if

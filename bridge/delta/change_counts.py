@@ -20,8 +20,6 @@ from bridge.commit_operations import (
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.table import Table
 
-__all__ = ["ChangeCounts", "count_changes"]
-
 _COUNTED_OPERATIONS = ("MERGE", "UPDATE", "DELETE", *APPENDS)
 """Operations (Delta's names) whose metrics count rows."""
 

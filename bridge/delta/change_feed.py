@@ -39,24 +39,6 @@ from bridge.rows import RowKind
 from bridge.spark_versions import feed_arguments
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "changed_ms",
-    "changes",
-    "check_feed",
-    "check_same",
-    "chunk",
-    "feed_errors",
-    "key_moves",
-    "latest_version",
-    "oldest",
-    "plan_as_columns",
-    "read_as_columns",
-    "row_count",
-    "snapshot",
-    "version_at",
-]
-
-
 _RELATION = "org.apache.spark.sql.delta.commands.cdc.CDCReader$DeltaCDFRelation"
 _SCHEMA_MODE = "legacy"
 """Delta's name for how the feed of a table without column mapping resolves its columns."""

@@ -37,18 +37,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BEFORE_IMAGE",
-    "CHANGE_TYPE",
-    "COMMIT_VERSION",
-    "DELETE",
-    "INSERT",
-    "MOST_VERSIONS",
-    "VersionFiles",
-    "changed_files",
-    "changed_rows",
-    "changes_in_driver",
-]
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 """Delta's names for what a change is, and for its version."""

@@ -17,8 +17,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Limits", "collect_changes", "kept_column"]
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -37,8 +37,6 @@ from bridge.delta.table_checks import (
 from bridge.errors import TableError
 from bridge.schema import quote
 
-__all__ = ["Claim", "claims", "open_shared_table", "refuse_unshared"]
-
 
 @dataclass(frozen=True)
 class Claim:

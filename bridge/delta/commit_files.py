@@ -10,8 +10,6 @@ from bridge.lake.snapshot import Action, Snapshot, last_checkpoint
 from bridge.storage import store_at
 from bridge.ways import NotThisWay
 
-__all__ = ["FileChanges", "commits_since_checkpoint", "file_changes", "read_file_changes"]
-
 
 @dataclass(frozen=True)
 class FileChanges:

@@ -11,8 +11,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DataFile", "data_files", "digest"]
-
 _DELTA_PACKAGE = "org.apache.spark.sql.delta."
 _MAX_FILES = 10_000
 """Each file costs calls to the JVM for its name and its size."""

@@ -15,23 +15,6 @@ from typing import TypeVar
 
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
-__all__ = [
-    "ATTEMPTS",
-    "CONFLICTS",
-    "SCHEMA_CHANGED",
-    "SCHEMA_CHANGED_MEANWHILE",
-    "BrokenConstraint",
-    "attempts",
-    "conflict_error",
-    "error_names",
-    "feed_errors",
-    "replaced_error",
-    "retry_conflicts",
-    "table_error",
-    "table_errors",
-    "translated",
-]
-
 CONFLICTS = frozenset(
     {
         "ConcurrentAppendException",

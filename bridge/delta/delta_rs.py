@@ -14,8 +14,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["open_with_delta_rs"]
-
 
 def open_with_delta_rs(table: Table) -> DeltaTable:
     """Open the table at its newest version. Raises NotThisWay where delta-rs is not installed, or does not

@@ -12,8 +12,6 @@ from bridge.lake.snapshot import Snapshot
 from bridge.lake.statistics import EXACT_DIGITS, columns_with_statistics
 from bridge.ways import NotThisWay
 
-__all__ = ["has_vectors", "not_null_columns", "refuse_unsupported_table"]
-
 _VECTORS = "deletionVectors"
 _READS = {_VECTORS, "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "clustering", "domainMetadata", "invariants"}

@@ -31,8 +31,6 @@ from bridge.ways import NotThisWay, told
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Engines", "Merged", "changes_frame", "initial_load"]
-
 
 _ROWS = "__rows"
 _NOT_EMPTY = "bridge: the table has rows"

@@ -21,8 +21,6 @@ from bridge.errors import TableError
 from bridge.metrics import now_ms
 from bridge.small_files import SmallFiles
 
-__all__ = ["MARGIN_SECONDS", "FeedConsumer", "FeedConsumers", "Lag", "lags"]
-
 MARGIN_SECONDS = 3600
 """Files of a version are written before its commit; no commit of the bridge takes this long."""
 

@@ -14,8 +14,6 @@ from bridge.columns import col
 from bridge.formats.sql import literal
 from bridge.schema import quote
 
-__all__ = ["KEYS_BY_REFERENCE", "MAX_NAMED_KEYS", "KeyPredicate", "key_predicate", "rounded_bounds"]
-
 MAX_NAMED_KEYS = 1000
 """The most changes whose keys the predicate names one by one, if they are short: Delta writes the predicate into the
 commit."""

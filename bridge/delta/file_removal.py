@@ -18,8 +18,6 @@ from bridge.delta.table import Table, set_properties
 from bridge.errors import TableError
 from bridge.formats.sql import literal
 
-__all__ = ["remove_files_before", "removed_before"]
-
 _PROPERTY = "bridge.rows-removed-before"
 """Table property: rows of a time before it, in epoch milliseconds, may be missing."""
 _PHYSICAL = "delta.columnMapping.physicalName"

@@ -20,8 +20,6 @@ from bridge.errors import TableError
 from bridge.formats.sql import literal
 from bridge.lake.statistics import EXACT_DIGITS
 
-__all__ = ["repair_statistics", "without_bounds"]
-
 _NAMED_BY_DELTA_RS = "-c[0-9]{3,}[.][^/]*$"
 """The end of the names of its data files: `-c000.snappy.parquet`, where Spark writes `.c000.snappy.parquet`."""
 _BOUNDS = ("minValues", "maxValues")

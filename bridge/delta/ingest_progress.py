@@ -18,14 +18,6 @@ from bridge.ingest_progress import IngestProgress, app_id
 from bridge.offsets import Offsets
 from bridge.spark_versions import or_public
 
-__all__ = [
-    "committed_by",
-    "history",
-    "last_batch",
-    "newest_first",
-    "read_progress",
-]
-
 _HISTORY_LIMITS = (1, 20, 400, None)
 """How many commits are read at a time: the newest is nearly always enough."""
 

@@ -25,7 +25,6 @@ from bridge.storage import opened_store
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["checkpoint_if_due", "clean_log", "published_versions"]
 
 _log = logging.getLogger("bridge.delta")
 

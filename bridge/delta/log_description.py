@@ -28,8 +28,6 @@ from bridge.schema import RowConstraint
 from bridge.storage import store_at
 from bridge.ways import NotThisWay
 
-__all__ = ["TableDescription", "describe", "is_plain", "log_store", "newest_commits", "newest_version"]
-
 _FEATURES = {
     "appendOnly",
     "changeDataFeed",

@@ -27,18 +27,6 @@ from bridge.lake.snapshot import Action, Snapshot, followed
 from bridge.session import session_settings
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "MOST_COMMITS",
-    "MOST_FILES",
-    "NamedFiles",
-    "added_files",
-    "asking_delta",
-    "commits",
-    "named_files",
-    "open_log",
-    "read_files",
-]
-
 MOST_FILES = 1_000
 """Spark looks at each of them when it plans; Delta leaves files out by their statistics."""
 MOST_COMMITS = 100

@@ -7,8 +7,6 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-__all__ = ["newest_snapshot"]
-
 
 def newest_snapshot(spark: SparkSession, table: DeltaTable) -> Any:
     """Return the JVM's Snapshot. It is no public API: call it within `spark_versions.or_public`."""

@@ -16,16 +16,6 @@ from bridge.errors import TableError
 from bridge.session import session_settings
 from bridge.spark_versions import RETENTION_TOO_SHORT
 
-__all__ = [
-    "LOG_RETENTION",
-    "Optimized",
-    "interval_seconds",
-    "maintenance_times",
-    "optimize",
-    "retention_seconds",
-    "vacuum",
-]
-
 FILE_RETENTION = "delta.deletedFileRetentionDuration"
 LOG_RETENTION = "delta.logRetentionDuration"
 _DEFAULTS = {FILE_RETENTION: "1 week", LOG_RETENTION: "30 days"}

@@ -16,8 +16,6 @@ from bridge.columns import KIND, col, retracts
 from bridge.delta.table import Table
 from bridge.errors import TableError
 
-__all__ = ["lost_values", "refuse_lost_values"]
-
 _MARK = "bridge: partition value: "
 
 

@@ -13,8 +13,6 @@ from bridge.errors import ConcurrentRunError
 from bridge.publish_progress import PublishProgress, logged_progress, newest_progress
 from bridge.small_files import SmallFiles
 
-__all__ = ["PublishLog"]
-
 _MAX_FILES = 20
 
 

@@ -20,18 +20,6 @@ from bridge.delta.table import Table, exists, handle
 from bridge.formats.sql import literal
 from bridge.storage import make_local_folder
 
-__all__ = [
-    "ROW_KEY",
-    "finish_replays",
-    "mark_replay",
-    "quarantine_records",
-    "quarantine_rows",
-    "quarantined_count",
-    "quarantined_records",
-    "remove_replayed",
-    "topic_id",
-]
-
 ROW_KEY = "array<struct<table: string, column: string, value: string>>"
 """The type of the columns of a row's keys."""
 

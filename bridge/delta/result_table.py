@@ -1,4 +1,8 @@
-"""Tables that results are stored in, a commit for each run: made for BI tools, and only ever given more columns."""
+"""Tables that results are stored in, a commit for each run: made for BI tools, and only ever given more columns.
+
+Results of quality checks: a row for each expectation of each run. Every row repeats the facts of its run, and only the
+list of columns is nested. The ledger of `bridge verify --ledger`: a row for each comparison of a topic with its table.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,6 @@ from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
 from bridge.delta.table import exists, handle
 from bridge.errors import TableError
-
-__all__ = ["ResultTable"]
 
 _TABLE_PROPERTIES = {"delta.autoOptimize.autoCompact": "true"}
 """Each run adds a small file."""
@@ -113,3 +115,74 @@ class ResultTable:
         for key, value in _TABLE_PROPERTIES.items():
             builder = builder.property(key, value)
         builder.execute()
+
+
+QUALITY_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "run_id": ("string", "id of the run; the same in all of its rows"),
+    "pipeline": ("string", "name of the pipeline"),
+    "suite": ("string", "name of the suite"),
+    "started": ("timestamp", "when the run began"),
+    "seconds": ("double", "how long the run took"),
+    "trigger": ("string", "what started the run: check, schedule, gate"),
+    "number": ("int", "place of the expectation in the suite, from 1"),
+    "expectation": ("string", "type of the expectation"),
+    "title": ("string", "the expectation in one sentence"),
+    "columns": ("array<string>", "columns it is about"),
+    "severity": ("string", "critical, warning, info"),
+    "success": ("boolean", "whether it was met"),
+    "observed": ("string", "what was observed, as a sentence"),
+    "expected": ("string", "what was expected, as a sentence"),
+    "unexpected_count": ("bigint", "values that are not as expected; null for expectations about aggregates"),
+    "unexpected_percent": ("double", "the same, 0 to 100"),
+    "reason": ("string", "why it could not be evaluated; null where it was"),
+    "judged": (
+        "string",
+        "what was checked: table, changes (rows that changed after since_version), batch (of a gate)",
+    ),
+    "since_version": ("bigint", "of a check by --since; null for the whole table"),
+    "changed_rows": ("bigint", "rows that had changed after since_version; of a gate, rows it checked"),
+    "table": ("string", "path or name of the table"),
+    "table_version": ("bigint", "the version that was checked"),
+    "topic": ("string", "the pipeline's topic"),
+    "offsets": ("string", "next offsets up to which the table includes the topic, JSON"),
+    "row_count": ("bigint", "rows of the table"),
+    "lag": ("bigint", "offsets between the table and the topic's end; null where it is not known"),
+    "inserted": ("bigint", "rows inserted since the version of the run before"),
+    "updated": ("bigint", "rows updated since then"),
+    "deleted": ("bigint", "rows deleted since then"),
+    "newest_event_time": ("timestamp", "largest value of the WATERMARK column"),
+    "newest_arrival": ("timestamp", "when rows were last committed to the table"),
+    "bridge_version": ("string", "version of the bridge"),
+}
+"""Name -> (type, meaning)."""
+
+QUALITY_RESULTS = ResultTable(
+    "quality results", QUALITY_COLUMNS, "run_id", "`quality: {results: {path: ...}}`", "run the check"
+)
+
+
+LEDGER_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "pipeline": ("string", "name of the pipeline"),
+    "direction": ("string", "ingest: the table follows the topic; publish: the topic follows the table"),
+    "started": ("timestamp", "when the comparison began"),
+    "seconds": ("double", "how long it took"),
+    "result": ("string", "equal, different, or failed: no comparison was possible"),
+    "error": ("string", "why it failed; null for the others"),
+    "topic": ("string", "the pipeline's topic"),
+    "table": ("string", "path or name of the table"),
+    "version": ("bigint", "the table version that was compared"),
+    "offsets": ("string", "next offsets up to which the topic was compared, JSON"),
+    "topic_rows": ("bigint", "rows that the topic describes up to there"),
+    "table_rows": ("bigint", "rows of the table"),
+    "topic_checksum": ("string", "sum of the fingerprints of the rows, hexadecimal"),
+    "table_checksum": ("string", "the same of the table; equal where the rows are"),
+    "missing_in_table": ("bigint", "keys that only the topic has"),
+    "missing_in_topic": ("bigint", "keys that only the table has"),
+    "different": ("bigint", "keys with different rows"),
+    "duplicate_keys": ("bigint", "keys that one side has more than once"),
+    "superseded": ("bigint", "keys whose records may have been compacted meanwhile, not compared"),
+    "bridge_version": ("string", "version of the bridge"),
+}
+"""Name -> (type, meaning)."""
+
+VERIFY_LEDGER = ResultTable("comparisons", LEDGER_COLUMNS, "topic_checksum", "`--ledger PATH`", "verify")

@@ -20,8 +20,6 @@ from pyspark.sql import types as T
 
 from bridge.schema import RowConstraint, quote
 
-__all__ = ["GENERATED", "NULL_FOLDER", "row_constraints"]
-
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 """Spark takes this text for NULL, too."""
 

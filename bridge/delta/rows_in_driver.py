@@ -20,7 +20,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["is_simple", "read_columns"]
 
 _SIMPLE = (
     T.ByteType(),

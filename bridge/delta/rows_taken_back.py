@@ -20,8 +20,6 @@ from bridge.errors import REBUILD, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.spark_versions import or_public
 
-__all__ = ["RowsTakenBack", "checked", "following", "newest_version", "overwrites", "refuse_taken_back"]
-
 _RESTORE = "RESTORE"
 _REPLACES = ("CREATE OR REPLACE TABLE", "REPLACE TABLE", "CLONE")
 """How the operations begin that put another table into the place of one."""

@@ -15,8 +15,6 @@ from bridge.delta.table_checks import refuse_unfit_properties, sql_name
 from bridge.errors import TableError
 from bridge.schema import quote
 
-__all__ = ["merge_schema", "unchanged_fields"]
-
 _WIDENING = "delta.enableTypeWidening"
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}

@@ -1,12 +1,19 @@
 """Opens, checks and creates the Delta table of a pipeline.
 
-table = create_table(spark, definition.delta, fields, pipeline="orders")
-table = claim(open_table(spark, definition.delta, fields), "orders")      # a table created by others
+    table = create_table(spark, definition.delta, fields, pipeline="orders")
+    table = claim(open_table(spark, definition.delta, fields), "orders")      # a table created by others
+
+A new table is created by writing its first commit, without Spark: Delta's builder needs seconds for it in a new
+process. What it would write is known for the tables that the bridge makes: without clustering, and without a property
+of Delta but those that the bridge sets. Others are left to it. Format: "Delta Transaction Log Protocol"
+(PROTOCOL.md), actions `commitInfo`, `metaData` and `protocol`.
 """
 
 from __future__ import annotations
 
 import json
+import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,8 +25,7 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
-from bridge.delta.log_description import TableDescription, describe
-from bridge.delta.new_table import create_by_commit
+from bridge.delta.log_description import TableDescription, describe, log_store
 from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table_checks import (
@@ -38,23 +44,13 @@ from bridge.delta.table_checks import (
 )
 from bridge.errors import TableError
 from bridge.formats.sql import literal
+from bridge.lake.commit import write_commit
+from bridge.lake.store import UnknownOutcome
 from bridge.log_layout import LOG_FOLDER
 from bridge.schema import RowConstraint
 from bridge.spark_versions import or_public
-
-__all__ = [
-    "Table",
-    "claim",
-    "create_if_absent",
-    "create_table",
-    "described",
-    "exists",
-    "handle",
-    "open_table",
-    "refuse_claim",
-    "set_properties",
-    "unset_property",
-]
+from bridge.version import own_version
+from bridge.ways import NotThisWay
 
 
 @dataclass(frozen=True)
@@ -300,3 +296,101 @@ def _in_catalog(spark: SparkSession, name: str) -> bool:
             f"{name} is a table or view, but not a Delta table; choose another `delta.table`"
         ) from error
     return True
+
+
+_KNOWN = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+"""The properties of Delta that a table must have, and no others: they decide its protocol."""
+_DEFAULTS = (
+    "spark.databricks.delta.properties.defaults.",
+    "spark.databricks.delta.min",
+    "spark.databricks.delta.schema.",
+)
+"""How settings of a session begin that change what Delta's builder writes."""
+_TYPES = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DecimalType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+def create_by_commit(
+    spark: SparkSession, target: DeltaTarget, fields: Sequence[T.StructField], properties: Mapping[str, str]
+) -> bool:
+    """Create the table with these columns, all nullable, if its folder has none; False where Delta's builder must do
+    it, which leaves a table that is there. Of several writers at once one creates it. Raises OSError where the disk
+    does not allow it."""
+    store = log_store(spark, target)
+    is_known = (
+        store is not None
+        and not target.cluster_by
+        and {name: value for name, value in properties.items() if name.startswith("delta.")} == _KNOWN
+        and all(_is_known(f.dataType) and not f.metadata for f in fields)
+        and len({f.name.lower() for f in fields}) == len(fields)
+        and not any(name.startswith(_DEFAULTS) for name in spark.conf.getAll)
+    )
+    if not is_known or store is None:
+        return False
+    try:
+        write_commit(store, 0, _actions(fields, properties))
+    except (NotThisWay, UnknownOutcome):
+        return False  # Delta finds the table, or reaches the store another way
+    return True
+
+
+def _is_known(type: T.DataType) -> bool:
+    return isinstance(type, _TYPES) or type == T.StringType()
+
+
+def _actions(fields: Sequence[T.StructField], properties: Mapping[str, str]) -> list[Mapping[str, object]]:
+    now = int(time.time() * 1000)
+    schema = T.StructType([T.StructField(f.name, f.dataType) for f in fields])
+    readers = ["deletionVectors"]
+    if any(isinstance(f.dataType, T.TimestampNTZType) for f in fields):
+        readers.append("timestampNtz")
+    return [
+        {
+            "commitInfo": {
+                "timestamp": now,
+                "operation": "CREATE TABLE",
+                "operationParameters": {
+                    "partitionBy": "[]",
+                    "clusterBy": "[]",
+                    "description": None,
+                    "isManaged": "false",
+                    "properties": json.dumps(dict(properties), separators=(",", ":")),
+                },
+                "isolationLevel": "Serializable",
+                "isBlindAppend": True,
+                "operationMetrics": {},
+                "engineInfo": f"changelog-bridge/{own_version()}",
+                "txnId": str(uuid.uuid4()),
+            }
+        },
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": schema.json(),
+                "partitionColumns": [],
+                "configuration": dict(properties),
+                "createdTime": now,
+            }
+        },
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": readers,
+                "writerFeatures": [*readers, "changeDataFeed", "invariants", "appendOnly"],
+            }
+        },
+    ]

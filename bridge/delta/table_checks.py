@@ -14,23 +14,6 @@ from bridge.delta.row_constraints import GENERATED
 from bridge.errors import DefinitionError, TableError
 from bridge.schema import quote
 
-__all__ = [
-    "CHANGE_FEED_PROPERTY",
-    "OWN_COLUMNS_PREFIX",
-    "PIPELINE_PROPERTY",
-    "ExtraColumns",
-    "belongs_to",
-    "is_on",
-    "new_properties",
-    "owners",
-    "refuse_clustering",
-    "refuse_hidden_loss",
-    "refuse_names",
-    "refuse_schema_mismatch",
-    "refuse_unfit_properties",
-    "sql_name",
-]
-
 ExtraColumns = Literal["refused", "unused", "inserted as null"]
 """What the columns of a table are that a definition lacks: refused; of no use to a reader; or of a user, who must
 expect null in the rows that an ingest inserts, so that NOT NULL is refused."""

@@ -9,8 +9,6 @@ from bridge.delta.table import Table
 from bridge.errors import ConcurrentRunError
 from bridge.ingest_progress import IngestProgress, app_id
 
-__all__ = ["committed_version", "forget_last_version", "last_version", "txn_settings"]
-
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _APP_VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"

@@ -23,8 +23,6 @@ from bridge.kafka.producer import RecordProducer
 from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 
-__all__ = ["FIRST_ORDER", "Kind", "Order", "OrderChange", "changes", "write"]
-
 FIRST_ORDER = 1_000_001
 """Lower numbers belong to orders from before the topic existed."""
 

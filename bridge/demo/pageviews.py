@@ -25,8 +25,6 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 
-__all__ = ["Views", "region_counts", "run"]
-
 _SCRIPT = Path("conf/pageviews.sql")
 _VIEWS, _RATE = 40_000, 1_000
 _REGIONS, _USERS = 12, 2_000

@@ -28,8 +28,6 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.session import build_session
 
-__all__ = ["main", "rehearse"]
-
 _CHANGES = 300
 _SHUTDOWN_SECONDS = 300
 _TIMEOUT_SECONDS = 900

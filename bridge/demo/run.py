@@ -30,8 +30,6 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import Checked, check
 from bridge.session import child_session
 
-__all__ = ["pipelines", "run"]
-
 _PARTITIONS = 4
 _RATE = 4_000
 """Changes per second: slow enough that the jobs run while the writer writes, fast enough for a demo."""

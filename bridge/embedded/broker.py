@@ -27,9 +27,6 @@ from bridge.embedded.processes import HOST, free_port, is_port_free, start_watch
 from bridge.errors import KafkaError
 from bridge.kafka import admin
 
-__all__ = ["PROTOCOLS", "Broker", "Listeners"]
-
-
 PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _MODULES = "org.apache.kafka.common.security"
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

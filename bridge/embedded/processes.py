@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 
-__all__ = ["HOST", "free_port", "is_port_free", "start_watchdog", "stop_process"]
-
 HOST = "127.0.0.1"
 
 

@@ -15,8 +15,6 @@ from bridge import jars
 from bridge.embedded.processes import HOST, free_port, is_port_free, start_watchdog, stop_process
 from bridge.errors import KafkaError
 
-__all__ = ["SchemaRegistryServer"]
-
 _START_SECONDS = 90.0
 _STOP_SECONDS = 10.0
 _API = "/apis/ccompat/v7"

@@ -13,8 +13,6 @@ from bridge.expressions.template import literal, spark
 from bridge.expressions.type_rules import INTEGERS
 from bridge.schema import ScalarType
 
-__all__ = ["LONG", "arithmetic", "cut_decimal", "negative", "remainder", "wrapped"]
-
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _TRY = {"+": "TRY_ADD", "-": "TRY_SUBTRACT", "*": "TRY_MULTIPLY", "/": "TRY_DIVIDE", "%": "TRY_MOD"}

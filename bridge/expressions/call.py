@@ -11,8 +11,6 @@ from bridge.expressions.refusal import BRANCHES, Refusal
 from bridge.expressions.template import literal
 from bridge.schema import DataType
 
-__all__ = ["Build", "Call", "Entries"]
-
 
 @dataclass(frozen=True)
 class Call:

@@ -20,8 +20,6 @@ from bridge.expressions.template import spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["DAY_OF_TIME", "IS_NO_NUMBER", "NO_NUMBER", "as_written", "cast", "text_to_time", "to_text"]
-
 DAY_OF_TIME = "DATE_FROM_UNIX_DATE(CAST(UNIX_MILLIS(CAST(@0 AS TIMESTAMP)) DIV 86400000L AS INT))"
 """The day of a time. Flink divides milliseconds as Java does, so that times before 1970 belong to the next day."""
 NO_NUMBER, IS_NO_NUMBER = "NaN or infinity", "ISNAN(@0) OR ABS(@0) = DOUBLE('Infinity')"

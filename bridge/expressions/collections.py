@@ -14,8 +14,6 @@ from bridge.expressions.template import spark
 from bridge.expressions.type_rules import NULL, one_type
 from bridge.schema import ArrayType, DataType, MapType
 
-__all__ = ["ENTRIES", "FROM_ARRAYS", "LAST_OF_KEYS", "map_of"]
-
 _FIRST = (
     "CASE WHEN @1 > 0 THEN LEAST(@1, SIZE(@0) + 1) WHEN @1 = 0 THEN 1 "
     "WHEN @1 < 0 THEN GREATEST(SIZE(@0) + @1 + 1, 1) END"

@@ -23,8 +23,6 @@ from bridge.expressions.type_rules import (
 )
 from bridge.schema import TIMES, ArrayType, DataType, RowType, ScalarType
 
-__all__ = ["COMPARISONS", "ROW", "TypeOf", "compared", "null_if", "without_operand"]
-
 COMPARISONS = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
     *(exp.In, exp.Between),

@@ -14,21 +14,6 @@ from sqlglot import exp
 from bridge.expressions.precision import written
 from bridge.expressions.template import spark
 
-__all__ = [
-    "failed",
-    "failure",
-    "failure_where",
-    "first_failure",
-    "is_lazy",
-    "is_of_rows",
-    "note_failure",
-    "note_of_rows",
-    "note_text",
-    "own_failure",
-    "text_of",
-    "without_failures",
-]
-
 _TYPE, _FAILURE, _TEXT, _OF_ROWS = "type", "failure", "text", "of_rows"
 _RAISE = "RAISE_ERROR"
 _MAY_FAIL = (exp.Div, exp.Mod, exp.IntDiv, exp.Cast, exp.Anonymous)

@@ -26,9 +26,6 @@ from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import NULL, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
-__all__ = ["ENTRIES", "called", "check_call", "own_functions"]
-
-
 _PATH = re.compile(r"\$(\.[A-Za-z_]\w*|\[\d+\]|\['[^'\\\]]+'\])*")
 _IS_NESTED = "SCHEMA_OF_VARIANT(TRY_VARIANT_GET(TRY_PARSE_JSON(@0), @1)) RLIKE '^(OBJECT|ARRAY)'"
 

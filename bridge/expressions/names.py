@@ -3,8 +3,6 @@ those of a user's own functions."""
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "RANKS", "RESERVED", "TABLES"]
-
 AGGREGATES = frozenset(
     """
     ANY ANY_VALUE APPROX_COUNT_DISTINCT APPROX_PERCENTILE APPROX_TOP_K APPROX_TOP_K_ACCUMULATE

@@ -16,8 +16,6 @@ from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, common
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["ENTRIES", "modulo_type", "rounded_type", "whole", "whole_type"]
-
 
 def rounded_type(call: Call) -> DataType | None:
     """Returns the type of ROUND and TRUNCATE."""

@@ -15,8 +15,6 @@ from typing import Any
 
 from bridge.expressions.refusal import BRANCHES, Refusal
 
-__all__ = ["Prefix", "Regex", "date_segments", "exact", "prefix", "regex"]
-
 _JAVA_ONLY = [
     (r"\\[pP]\{\w+\}", "x"),
     (r"\(\?<(?=[a-zA-Z])", "(?P<"),

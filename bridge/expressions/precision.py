@@ -11,8 +11,6 @@ from sqlglot import exp, parse_one
 from bridge.expressions.refusal import Refusal
 from bridge.schema import TIMES, ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
-__all__ = ["cut", "cuts", "loses_digits", "spelled", "written"]
-
 _MICROS, _MILLIS = 6, 3
 _LONGEST = 2**31 - 1
 """The length of STRING."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-__all__ = ["BRANCHES", "Refusal"]
-
 BRANCHES = "write CASE WHEN ... with a constant in each branch"
 """The way out where Spark takes a constant only."""
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from bridge.expressions.type_rules import EXACT, INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import TIMES, ArrayType, DataType, MapType, ScalarType
 
-__all__ = ["FUNCTIONS", "SIGNATURES", "Signature", "signature_of", "signatures_of"]
-
 _TEXT = """
 UPPER(text) STRING
 LOWER(text) STRING

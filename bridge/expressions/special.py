@@ -17,8 +17,6 @@ from bridge.expressions.times import extracted, rounded
 from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, one_type, scalar
 from bridge.schema import BYTES, ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["CONDITIONS", "check_boolean", "special"]
-
 _ESCAPES = "\x01!#~^"
 _CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Overlay: ("OVERLAY", ("this", "expression", "from_", "for_")),

@@ -10,8 +10,6 @@ from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
-__all__ = ["Plain", "literal", "spark"]
-
 _OPERAND = "__operand_"
 
 

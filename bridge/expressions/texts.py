@@ -17,9 +17,6 @@ from bridge.expressions.patterns import Regex, regex
 from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import literal, spark
 
-__all__ = ["ENTRIES", "overlay", "parse_url", "substring"]
-
-
 _AUTHORITY = r"(?:([^\\x40/?#]*)\\x40)?(\\[[^\\]/?#]*\\]|[^:\\x40/?#\\[]*)(?::[0-9]*)?"
 """An @ would be an operand of `spark`."""
 _URL = (

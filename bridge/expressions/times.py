@@ -19,8 +19,6 @@ from bridge.expressions.refusal import Refusal
 from bridge.expressions.template import spark
 from bridge.schema import TIMES, DataType, ScalarType
 
-__all__ = ["ENTRIES", "added_type", "extracted", "rounded"]
-
 _MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"
 _PARTS: dict[str, str] = {
     "YEAR": "YEAR(@0)",

@@ -11,25 +11,6 @@ from bridge.expressions.precision import loses_digits
 from bridge.expressions.refusal import Refusal
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = [
-    "EXACT",
-    "INTEGERS",
-    "NULL",
-    "NUMERIC",
-    "TEXT",
-    "arithmetic",
-    "common",
-    "comparable",
-    "compare_exactly",
-    "fits",
-    "is_too_long",
-    "is_unchanged",
-    "keeps_apart",
-    "literal",
-    "one_type",
-    "scalar",
-]
-
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 EXACT = (*INTEGERS, "DECIMAL")
 NULL = ScalarType("NULL")

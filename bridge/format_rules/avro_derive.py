@@ -9,8 +9,6 @@ from typing import Any
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
 
-__all__ = ["LEGACY_TIMESTAMPS", "Timestamps", "check", "derive"]
-
 _ROOT = "org.apache.flink.avro.generated.record"
 _SCALARS = {
     "BOOLEAN": "boolean",

@@ -9,8 +9,6 @@ from typing import Any
 
 from bridge.errors import DefinitionError
 
-__all__ = ["Node", "SchemaField", "parse"]
-
 _NAMED = ("record", "error", "enum", "fixed")
 _PLAIN = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _MISSING: Any = object()

@@ -1,22 +1,17 @@
-"""What Spark's decoders and those of consumers know of change documents: operations, before images, placeholders."""
+"""Change documents, for Spark's decoders and those of consumers: operations, before images, placeholders, options."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from bridge.errors import OptionError
+from bridge.format_rules import json_options
+from bridge.format_rules.json_options import JsonOptions, Numbers
+from bridge.options.format_options import CDC_JSON
+from bridge.options.formats import FORMATS
 from bridge.schema import RowType
-
-__all__ = [
-    "CANAL",
-    "DEBEZIUM",
-    "MAXWELL",
-    "OGG",
-    "PLACEHOLDER",
-    "Operations",
-    "before_image_type",
-    "null_is_not_absent",
-]
 
 PLACEHOLDER = "__debezium_unavailable_value"
 """What Debezium writes for a value that the database left out of a change (Postgres: TOASTed and unchanged)."""
@@ -94,3 +89,41 @@ def null_is_not_absent(row: RowType, before: RowType) -> bool:
     A key of one column, and columns that are NOT NULL, were not null.
     """
     return before == row or (len(before.fields) > 1 and any(f.type.nullable for f in before.fields))
+
+
+_JSON_ONLY = ("decode.json-parser.enabled", "fail-on-missing-field")
+
+
+@dataclass(frozen=True)
+class CdcOptions:
+    """Flink's keys with `_` for `-` and `.`; `json` are the options by which fields are read and written."""
+
+    json: JsonOptions
+    schema_include: bool = False
+    database_include: str | None = None
+    table_include: str | None = None
+
+    @classmethod
+    def of(cls, format: str, options: Mapping[str, Any]) -> CdcOptions:
+        """Read `options`: keys without the format's prefix, typed as format_options.py declares them.
+
+        Raises OptionError for a key that `format` does not have, and what `JsonOptions.of` raises.
+        """
+        shared = {option.key for option in CDC_JSON}
+        own = [option.key for option in FORMATS[format].options if option.key not in shared]
+        foreign = next((key for key in _JSON_ONLY if key in options), None)
+        if foreign is not None:
+            raise OptionError(f"unknown option '{format}.{foreign}': it is one of format 'json'")
+        own_values = {_field_name(key): options[key] for key in own if key in options}
+        json = JsonOptions.of({k: v for k, v in options.items() if k not in own})
+        return cls(replace(json, numbers=Numbers.TREES), **own_values)
+
+
+def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
+    """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
+    json_options.check(row)
+    CdcOptions.of(format, options)
+
+
+def _field_name(key: str) -> str:
+    return key.replace("-", "_").replace(".", "_")

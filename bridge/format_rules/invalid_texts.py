@@ -5,8 +5,6 @@ from __future__ import annotations
 from bridge.definition import FormatSpec
 from bridge.options import FORMATS
 
-__all__ = ["carries_invalid_texts", "invalid_text"]
-
 
 def carries_invalid_texts(spec: FormatSpec) -> bool:
     """Return whether documents have the bytes of a text as they are: those of one column, in UTF-8."""

@@ -1,17 +1,14 @@
-"""The options of Flink's json format, read once and checked."""
+"""Flink's json format: its options, read once and checked, and the rows that a document can represent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from bridge.errors import OptionError
-from bridge.format_rules import json_rows
-from bridge.schema import RowType
-
-__all__ = ["JsonOptions", "Numbers", "check_document"]
+from bridge.errors import DefinitionError, OptionError, UnsupportedError
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
 
 _STANDARDS = ("SQL", "ISO-8601")
 _NULL_KEY_MODES = ("LITERAL", "FAIL", "DROP")
@@ -66,7 +63,7 @@ class JsonOptions:
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
-    json_rows.check(row)
+    check(row)
     JsonOptions.of(options)
 
 
@@ -116,3 +113,45 @@ _READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "encode.ignore-null-fields": ("ignore_null_fields", _boolean),
     "decode.json-parser.enabled": ("", _boolean),
 }
+
+
+CONNECT_ENVELOPE = r'^\s*\{\s*"schema"\s*:'
+"""A document of Kafka Connect's JsonConverter with `schemas.enable=true`, which writes the schema first."""
+
+
+def types(type: DataType) -> Iterator[DataType]:
+    """Yield `type` and all its parts."""
+    yield type
+    if isinstance(type, ArrayType):
+        yield from types(type.element)
+    elif isinstance(type, MapType):
+        yield from types(type.key)
+        yield from types(type.value)
+    elif isinstance(type, RowType):
+        for field in type.fields:
+            yield from types(field.type)
+
+
+def check(row: RowType) -> None:
+    """Raise DefinitionError where a JSON document, or Spark, cannot represent `row`."""
+    reason = unsupported(row)
+    if reason:
+        raise UnsupportedError(f"format 'json': {reason}", what="column type")
+    for part in types(row):
+        if isinstance(part, MapType) and not (isinstance(part.key, ScalarType) and part.key.is_string):
+            raise DefinitionError(
+                f"JSON format doesn't support non-string as key type of map. The type is: {part.flink()}"
+            )
+        if isinstance(part, RowType):
+            _check_names(part)
+
+
+def _check_names(row: RowType) -> None:
+    seen: dict[str, str] = {}
+    for name in row.names:
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise DefinitionError(
+                f"fields {other!r} and {name!r} differ by case at most, which Delta cannot store side by side; "
+                "rename one of them"
+            )

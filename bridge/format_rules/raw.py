@@ -8,8 +8,6 @@ from typing import Any
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.schema import RowType, ScalarType, unsupported
 
-__all__ = ["CHARSETS", "SIZES", "RawShape", "check_document"]
-
 SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8}
 _ENDIANNESS = ("big-endian", "little-endian")
 

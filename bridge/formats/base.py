@@ -14,20 +14,6 @@ from pyspark.sql import Column, DataFrame
 
 from bridge.schema import RowType
 
-__all__ = [
-    "NEEDS_FULL_DECODE",
-    "NOTHING",
-    "PAYLOAD",
-    "ChangeEncoder",
-    "DecodedColumn",
-    "Decoder",
-    "Encoder",
-    "FastPathDecoder",
-    "Format",
-    "FrameChangeEncoder",
-    "FrameEncoder",
-]
-
 NOTHING = RowType(())
 """No metadata."""
 

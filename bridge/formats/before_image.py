@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from bridge.formats.sql import literal, member, null
 from bridge.schema import RowType
 
-__all__ = ["as_row", "padded"]
-
 
 def as_row(row: RowType, before_type: RowType, before: str) -> str:
     """Return the `before` image, SQL of fields `before_type` and not null, as a row; null in the other fields."""

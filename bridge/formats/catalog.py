@@ -6,8 +6,6 @@ from bridge.errors import OptionError, UnsupportedError
 from bridge.formats.base import Format
 from bridge.options.formats import FORMATS, load
 
-__all__ = ["available", "get"]
-
 
 def available() -> tuple[str, ...]:
     """Return the names that `get` takes, sorted."""

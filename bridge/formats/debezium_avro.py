@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column
 
+from bridge.format_rules.avro_given import envelope, event_schema
 from bridge.format_rules.avro_schema import Node
-from bridge.format_rules.avro_table_schema import envelope, event_schema
 from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
 from bridge.formats.before_image import as_row
 from bridge.formats.cdc.operation_types import unknown_operation
-from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
+from bridge.formats.sql import Names, SqlChangeEncoder, let, literal, null, struct
 from bridge.schema import RowType
-
-__all__ = ["DebeziumAvroFormat"]
 
 _REPLICA_IDENTITY = (
     'The "before" field of {} message is null, if you are using Debezium Postgres Connector, please check the '
@@ -77,7 +74,7 @@ class _ChangeDecoder(FramedDecoder):
         return f"{payload} IS NULL OR length({payload}) = 0"
 
     def good(self, value: str, names: Names) -> str:
-        """See FramedDecoder.good, and Flink's DebeziumAvroDeserializationSchema; ADR 028, rule 5, for an update without
+        """See SqlDecoder.good, and Flink's DebeziumAvroDeserializationSchema; ADR 028, rule 5, for an update without
         `before`."""
         op, before, after = f"{value}.op", f"{value}.before", f"{value}.after"
         old = struct(kind=f"IF({op} = 'u', '-U', '-D')", row=as_row(self.row, self.before_type, before))
@@ -104,32 +101,11 @@ class _ChangeDecoder(FramedDecoder):
         return f"CASE {cases} WHEN coalesce({op}, '') NOT IN ({known}) THEN {unknown} END"
 
 
-class _ChangeEncoder(FramedEncoder):
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode: an insert."""
-        return self.encode_change(F.lit(None), row)
-
-    def encode_change(self, before: Column, after: Column) -> Column:
-        """See ChangeEncoder.encode_change."""
-        pair = F.struct(self._typed(before).alias("before"), self._typed(after).alias("after"))
-        return apply(pair, self._payload("pair.before", "pair.after", Names()), "pair")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into: an insert."""
-        return self.encode_change_into(frame, F.lit(None), row, name)
-
-    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """See FrameChangeEncoder.encode_change_into."""
-        bound = f"{name}_before"
-        with_before = frame.withColumn(bound, self._typed(before))
-        return with_sql_column(
-            with_before, self._typed(after), name, lambda a, names: self._payload(bound, a, names)
-        ).drop(bound)
-
-    def _typed(self, row: Column) -> Column:
+class _ChangeEncoder(FramedEncoder, SqlChangeEncoder):
+    def typed(self, row: Column) -> Column:
         return row.cast(self.type.fields[0].type.spark())
 
-    def _payload(self, before: str, after: str, names: Names) -> str:
+    def change(self, before: str, after: str, names: Names) -> str:
         op = f"CASE WHEN {before} IS NULL THEN 'c' WHEN {after} IS NULL THEN 'd' ELSE 'u' END"
         event = struct(before=before, after=after, op=op)
         nothing = f"{before} IS NULL AND {after} IS NULL"

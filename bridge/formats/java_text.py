@@ -5,8 +5,6 @@ from __future__ import annotations
 from bridge.formats.sql import Names, let
 from bridge.schema import ScalarType
 
-__all__ = ["PLAIN_PLACES", "decimal", "stripped", "timestamp"]
-
 PLAIN_PLACES = 6
 """Decimal places up to which Java writes the smallest number without an exponent."""
 

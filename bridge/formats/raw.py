@@ -10,16 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-
 from bridge.format_rules.raw import CHARSETS, SIZES, RawShape
 from bridge.formats.base import NOTHING
-from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
+from bridge.formats.sql import Names, SqlDecoder, SqlEncoder, let, literal, member
 from bridge.schema import RowType
-
-__all__ = ["RawFormat"]
-
-_INSERT = "'+I'"
 
 _MISSING = {"US-ASCII": r"[^\x00-\x7f]", "ISO-8859-1": r"[^\x00-\xff]"}
 
@@ -45,45 +39,26 @@ class RawFormat:
         return RawEncoder(RawShape(row, options))
 
 
-class RawDecoder:
+class RawDecoder(SqlDecoder):
     """Reads every document as a row, and null as a row whose field is null.
 
-    Text must be valid in the charset, and a number must have its type's size."""
-
-    has_unavailable = False
-    skips_errors = False
+    Text must be valid in the charset, and a number must have its type's size. No document needs a full decode."""
 
     def __init__(self, row: RowType, shape: RawShape) -> None:
-        self.shape = shape
-        self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
+        self.row, self.shape = row, shape
 
-    def decode(self, payload: Column) -> Column:
-        """See Decoder.decode."""
-        names = Names()
-        variable = names.fresh()
-        return apply(payload, self._outcome(variable, names), variable)
-
-    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See FastPathDecoder.decode_fast. No document needs a full decode."""
-        return with_sql_column(frame, payload, name, self._outcome)
-
-    def _outcome(self, payload: str, names: Names) -> str:
+    def document(self, payload: str, names: Names, *, fast: bool) -> str:
         name = self.shape.field.name
         condition, problem = self._check(payload)
-        bad = literal(f"field '{name}': {problem}")
-        none = struct(rows=null(self._rows_type), error=bad)
+        none = self.bad(literal(f"field '{name}': {problem}"))
 
-        def good(checked: str) -> str:
+        def value(checked: str) -> str:
             row = f"named_struct({literal(name)}, {self._value(checked, names)})"
-            rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
-            return f"IF({checked} IS NULL AND {payload} IS NOT NULL, {none}, {rows})"
+            good = self.good(row, names)
+            return f"IF({checked} IS NULL AND {payload} IS NOT NULL, {none}, {good})"
 
         # The conversion raises for bytes that are no value, so it gets null for them.
-        return let(names, f"IF({condition}, {payload}, NULL)", good)
-
-    def for_payloads(self, payloads: DataFrame) -> RawDecoder:
-        """See Decoder.for_payloads: documents name no schema."""
-        return self
+        return let(names, f"IF({condition}, {payload}, NULL)", value)
 
     def _check(self, payload: str) -> tuple[str, str]:
         """Return the condition for good bytes, and the error of others."""
@@ -126,20 +101,15 @@ class RawDecoder:
         return f"CAST({signed} AS {type.spark()})"
 
 
-class RawEncoder:
-    """Writes the bytes of the one field; null where it or the row is null."""
+class RawEncoder(SqlEncoder):
+    """Writes the bytes of the one field; null where it or the row is null. Fails for a text with characters that the
+    charset does not have."""
 
     def __init__(self, shape: RawShape) -> None:
         self.shape = shape
 
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Fails for a text with characters that the charset does not have."""
-        variable = "row"
-        return apply(row, self._bytes(member(variable, self.shape.field.name)), variable)
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into."""
-        return with_sql_column(frame, row, name, lambda r, _: self._bytes(member(r, self.shape.field.name)))
+    def payload(self, row: str, names: Names) -> str:
+        return self._bytes(member(row, self.shape.field.name))
 
     def _bytes(self, value: str) -> str:
         type = self.shape.type

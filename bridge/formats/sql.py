@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
+from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.schema import quote
+from bridge.schema import RowType, quote
 
-__all__ = [
-    "Names",
-    "apply",
-    "ascii_digits",
-    "first",
-    "let",
-    "literal",
-    "member",
-    "null",
-    "struct",
-    "with_sql_column",
-]
+INSERT = "'+I'"
+"""The kind of a row of an insert-only format."""
 
 
 def literal(text: str) -> str:
@@ -134,3 +126,98 @@ def apply(column: Column, body: str, variable: str) -> Column:
     """Return the SQL expression `body` as a column, with the value of `column` in `variable`."""
     merge, finish = F.expr(f"({variable}, none) -> {variable}"), F.expr(f"{variable} -> {body}")
     return F.call_function("aggregate", F.array(), column, merge, finish)
+
+
+_D = TypeVar("_D", bound="RowDecoder")
+
+
+class RowDecoder:
+    """What a `formats.base.Decoder` of insert-only documents that name no schema needs beside `decode`."""
+
+    row: RowType
+    skips_errors = False
+    has_unavailable = False
+
+    def for_payloads(self: _D, payloads: DataFrame) -> _D:
+        """See Decoder.for_payloads."""
+        return self
+
+    def good(self, value: str, names: Names) -> str:
+        """Return the decoded column for the row of a document."""
+        return struct(rows=f"array({struct(kind=INSERT, row=value)})", error=null("STRING"))
+
+    def bad(self, error: str) -> str:
+        """Return the decoded column without a row; `error` is SQL."""
+        return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=error)
+
+
+class SqlDecoder(RowDecoder, ABC):
+    """A `formats.base.FastPathDecoder` by one SQL expression."""
+
+    @abstractmethod
+    def document(self, payload: str, names: Names, *, fast: bool) -> str:
+        """Return the decoded column for a `payload`, a variable; on the fast path or by a full decode."""
+
+    def decode(self, payload: Column) -> Column:
+        """See Decoder.decode."""
+        names = Names()
+        variable = names.fresh()
+        return apply(payload, self.document(variable, names, fast=False), variable)
+
+    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
+        """See FastPathDecoder.decode_fast."""
+        return with_sql_column(frame, payload, name, lambda p, names: self.document(p, names, fast=True))
+
+
+class SqlEncoder(ABC):
+    """A `formats.base.FrameEncoder` by one SQL expression."""
+
+    @abstractmethod
+    def payload(self, row: str, names: Names) -> str:
+        """Return the bytes of a row, a column or variable; null for null."""
+
+    def typed(self, row: Column) -> Column:
+        """Return the row in the types that `payload` takes."""
+        return row
+
+    def encode(self, row: Column) -> Column:
+        """See Encoder.encode."""
+        return apply(self.typed(row), self.payload("row", Names()), "row")
+
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See FrameEncoder.encode_into."""
+        return with_sql_column(frame, self.typed(row), name, self.payload)
+
+
+class SqlChangeEncoder(ABC):
+    """A `formats.base.FrameChangeEncoder` by one SQL expression."""
+
+    @abstractmethod
+    def change(self, before: str, after: str, names: Names) -> str:
+        """Return the bytes of a change of a row, of which both images are columns or variables; null for two nulls."""
+
+    @abstractmethod
+    def typed(self, row: Column) -> Column:
+        """Return an image, or NULL, in the types that `change` takes."""
+
+    def encode(self, row: Column) -> Column:
+        """See Encoder.encode: an insert."""
+        return self.encode_change(F.lit(None), row)
+
+    def encode_change(self, before: Column, after: Column) -> Column:
+        """See ChangeEncoder.encode_change."""
+        images = F.struct(self.typed(before).alias("before"), self.typed(after).alias("after"))
+        return apply(images, self.change("x.before", "x.after", Names()), "x")
+
+    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """See FrameEncoder.encode_into: an insert."""
+        return self.encode_change_into(frame, F.lit(None), row, name)
+
+    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+        """See FrameChangeEncoder.encode_change_into."""
+        bound = f"{name}_before"
+        with_before = frame.withColumn(bound, self.typed(before))
+        made = with_sql_column(
+            with_before, self.typed(after), name, lambda a, names: self.change(bound, a, names)
+        )
+        return made.drop(bound)

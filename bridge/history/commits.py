@@ -18,8 +18,6 @@ from bridge.lake.store import Store, at_once
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 from bridge.offsets import Offsets
 
-__all__ = ["Commit", "CommitLog"]
-
 _AT_A_TIME = 256
 _TOO_LATE_MS = 253_402_300_800_000
 """The year 10000, which no date has; microseconds are later than this."""

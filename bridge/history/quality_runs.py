@@ -12,8 +12,6 @@ from bridge.log_layout import log_folder
 from bridge.store_options import file_options
 from bridge.ways import NotThisWay
 
-__all__ = ["QualityRun", "quality_runs"]
-
 _COLUMNS = ["run_id", "started", "severity", "success"]
 
 

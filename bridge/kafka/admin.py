@@ -1,4 +1,4 @@
-"""Describes and creates topics, and resolves where a reader starts and ends.
+"""Describes and creates topics, resolves where a reader starts and ends, and finds rights and releases.
 
 Every function opens one AdminSession of at most `timeout` seconds. For a broker that does not answer or refuses a
 request it raises KafkaError with the addresses and librdkafka's last error.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
     AdminClient,
     ConfigResource,
     NewTopic,
@@ -22,25 +25,38 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, TopicMissingError
 from bridge.kafka.client import AdminSession
+from bridge.kafka.client_settings import for_librdkafka
 from bridge.kafka.group_offsets import ConsumerGroup, starts_at_latest
 from bridge.offsets import Offsets, TopicPartition
 
-__all__ = [
-    "TopicState",
-    "describe",
-    "end_offsets",
-    "ensure_topic",
-    "log_end_offsets",
-    "newest_timestamp",
-    "offsets_at_timestamp",
-    "resolve",
-    "start_offsets",
-    "topic_config",
-    "topic_configs",
-    "topic_ids",
-]
-
 _TIMEOUT = 20.0
+
+
+def missing_rights(
+    topic: Topic, names: Iterable[str], *, sends: bool, timeout: float = _TIMEOUT
+) -> list[str]:
+    """Return the rights that the login lacks, such as `READ on topic 'orders'`; none where the broker tells no rights.
+
+    A publish `sends`, and also looks at the topic; an ingest reads. Raises KafkaError, TopicMissingError.
+    """
+    needed = {"WRITE": AclOperation.WRITE} if sends else {"READ": AclOperation.READ}
+    needed["DESCRIBE"] = AclOperation.DESCRIBE
+    found = AdminSession(topic.properties, timeout).request(
+        "describe topics",
+        AdminClient.describe_topics,
+        TopicCollection(list(names)),
+        include_authorized_operations=True,
+    )
+    return [
+        f"{right} on topic '{name}'"
+        for name, description in found.items()
+        if description.authorized_operations
+        for right, operation in needed.items()
+        if operation not in description.authorized_operations
+        and AclOperation.ALL not in description.authorized_operations
+    ]
+
+
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """All bits zero: the id that brokers without topic ids return."""
 _log = logging.getLogger("bridge.kafka")
@@ -308,3 +324,59 @@ def _specific(topic: Topic, state: TopicState, option: str) -> Offsets:
 def _unknown_mode(mode: str, prefix: str) -> OptionError:
     modes = "earliest-offset, latest-offset, group-offsets, timestamp, specific-offsets"
     return OptionError(f"'{prefix}.mode' = '{mode}' is unknown; legal: {modes}")
+
+
+# The first release that takes this version of this request, as the ApiKeys of each release's kafka-clients say.
+_RELEASES: tuple[tuple[tuple[int, int], str, int], ...] = (
+    ((4, 3), "DescribeLogDirs", 5),
+    ((4, 2), "ListOffsets", 11),
+    ((4, 1), "Fetch", 18),
+    ((4, 0), "Produce", 12),
+    ((3, 9), "Fetch", 17),
+    ((3, 8), "Produce", 11),
+    ((3, 7), "Produce", 10),
+    ((3, 6), "OffsetCommit", 9),
+    ((3, 5), "Fetch", 15),
+    ((3, 3), "DescribeLogDirs", 4),
+    ((3, 2), "JoinGroup", 9),
+    ((3, 1), "Fetch", 13),
+    ((3, 0), "ListOffsets", 7),
+    ((2, 8), "CreateTopics", 7),
+)
+_LINE = re.compile(r"ApiKey (\w+) \(\d+\) Versions \d+\.\.(\d+)")
+
+
+def broker_version(properties: Mapping[str, str], *, timeout: float) -> tuple[int, int] | None:
+    """Return the newest release all of whose requests the first broker takes; (0, 0) for one before 2.8.
+
+    A release that changed no request counts as the one before it. None if no broker tells it within `timeout` seconds.
+    No client has a call for it: librdkafka only writes what a broker answers to its debug log.
+    """
+    versions = _Versions()
+    log = logging.Logger("bridge.kafka.admin", logging.DEBUG)  # not registered: nobody else reads it
+    log.addHandler(versions)
+    client = AdminClient({**for_librdkafka(properties), "debug": "feature"}, logger=log)
+    deadline = time.monotonic() + timeout
+    try:
+        client.list_topics(timeout=timeout)
+    except KafkaException:
+        return None
+    while not versions.found and time.monotonic() < deadline:
+        client.poll(0.1)
+    return _release(versions.found) if versions.found else None
+
+
+class _Versions(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, int] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = _LINE.search(record.getMessage())
+        if line:
+            self.found[line[1]] = int(line[2])
+
+
+def _release(versions: Mapping[str, int]) -> tuple[int, int]:
+    taken = (release for release, request, version in _RELEASES if versions.get(request, -1) >= version)
+    return next(taken, (0, 0))

@@ -21,8 +21,6 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka.client_settings import for_java_admin
 
-__all__ = ["Transaction", "abort_transactions", "fence_shards", "list_transactions"]
-
 _TIMEOUT = 30.0
 _ADMIN = "org.apache.kafka.clients.admin.Admin"
 SHADINGS = ("", "kafkashaded.")  # Databricks ships Kafka's client in a package of its own

@@ -15,8 +15,6 @@ from bridge.definition import Topic
 from bridge.errors import KafkaError
 from bridge.kafka.records import Records
 
-__all__ = ["ArrowRecords"]
-
 _DOCUMENTS = ("key", "value")
 _METADATA = ("timestamp", "headers", "topic")
 """What a record may have besides its documents."""

@@ -23,18 +23,6 @@ from bridge.errors import KafkaError, TopicMissingError
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets
 
-__all__ = [
-    "LOGIN_ERRORS",
-    "AdminSession",
-    "LastError",
-    "committed_offsets",
-    "error_text",
-    "expired_certificate",
-    "group_refusal",
-    "root_error",
-]
-
-
 _SECONDS = 5.0
 
 

@@ -29,19 +29,6 @@ from bridge.options.properties.producer import LEVELS
 from bridge.options.properties.sasl import HANDLER
 from bridge.secret import Secret
 
-__all__ = [
-    "Role",
-    "for_consumer",
-    "for_java",
-    "for_java_admin",
-    "for_librdkafka",
-    "for_spark",
-    "java_reader_settings",
-    "login_settings",
-    "read_committed",
-]
-
-
 _HANDLER = "sasl.login.callback.handler.class"
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 

@@ -26,8 +26,6 @@ from bridge.kafka.transactions import (
 )
 from bridge.publish_progress import PublishProgress
 
-__all__ = ["Control", "latest_progress", "taken_over_message"]
-
 _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
 _RETRY_SECONDS = 120.0

@@ -32,8 +32,6 @@ from bridge.publish_progress import PublishRange
 from bridge.session import session_settings
 from bridge.spark_versions import or_public
 
-__all__ = ["TransactionalSink", "produce_files", "produce_once"]
-
 _HASH_BITS = 32
 HASH_MASK = (1 << _HASH_BITS) - 1
 WHOLE_FILES = {

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from bridge.kafka.records import Record, Records
 
-__all__ = ["FlushBuffer"]
-
 
 class FlushBuffer:
     """Buffers the last record of each key, as Flink's ReducingUpsertWriter does.

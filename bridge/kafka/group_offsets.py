@@ -20,8 +20,6 @@ from bridge.kafka.client import LastError, committed_offsets, error_text, group_
 from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
-__all__ = ["ConsumerGroup", "starts_at_latest"]
-
 _TIMEOUT = 20.0
 _SESSION_TIMEOUT_MS = 6000
 _FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.001, 0.02

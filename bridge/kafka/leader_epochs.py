@@ -22,8 +22,6 @@ from bridge.kafka.client import error_text
 from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets
 
-__all__ = ["LeaderEpochs", "with_leader_epochs"]
-
 _TIMEOUT = 20.0
 
 _log = logging.getLogger("bridge.kafka")

@@ -8,8 +8,6 @@ from bridge.errors import REBUILD, GapError
 from bridge.kafka.admin import TopicState
 from bridge.offsets import Offsets
 
-__all__ = ["check_offsets_available"]
-
 _SHOWN = 10
 """A message names at most this many partitions."""
 

@@ -27,9 +27,6 @@ from bridge.kafka.client import LOGIN_ERRORS, error_text
 from bridge.kafka.records import Records, SendCounts
 from bridge.partitioners import Partitioner
 
-__all__ = ["ANYWHERE", "RecordProducer", "partitions_of"]
-
-
 _SEED, _M = np.uint32(0x9747B28C), np.uint32(0x5BD1E995)
 _REST = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], dtype=np.uint32)
 ANYWHERE = -1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["producer_settings"]
-
 _DEFAULTS = {
     "acks": "all",
     "batch.size": "1000000",

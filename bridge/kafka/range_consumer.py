@@ -20,8 +20,6 @@ from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
 from bridge.kafka.range_parts import RangePart
 from bridge.kafka.read_counts import ReadCounts
 
-__all__ = ["close_consumers", "read_ranges"]
-
 _Name: TypeAlias = tuple[str, int]
 _Code = confluent_kafka.KafkaError
 

@@ -12,8 +12,6 @@ from bridge.kafka.read_counts import ReadCounts
 
 _CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
 
-__all__ = ["Added", "LatestValues", "PartitionRange", "RangePart"]
-
 
 @dataclass(frozen=True)
 class PartitionRange:

@@ -9,8 +9,6 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from bridge.metrics import now_ms
 
-__all__ = ["ReadCounts"]
-
 
 @dataclass(frozen=True)
 class ReadCounts:

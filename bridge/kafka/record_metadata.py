@@ -10,8 +10,6 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 from bridge.kafka.range_parts import PartitionRange
 from bridge.ways import NotThisWay
 
-__all__ = ["METADATA_TYPES", "metadata_columns"]
-
 METADATA_TYPES: Mapping[str, pa.DataType] = {
     "topic": pa.string(),
     "partition": pa.int32(),

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Record", "Records", "SendCounts"]
-
 Record: TypeAlias = tuple[
     str, "bytes | None", "bytes | None", "int | None", "list[tuple[str, bytes | None]] | None"
 ]

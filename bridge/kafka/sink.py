@@ -48,22 +48,6 @@ from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.worker_check import expected
 from bridge.partitioners import BUILT_IN, Partitioner, opened
 
-__all__ = [
-    "COUNTS_SCHEMA",
-    "ProduceResult",
-    "ProducerPool",
-    "StallDetector",
-    "UnencodedRecords",
-    "collect_counts",
-    "counts_batch",
-    "needs_no_key",
-    "pooled_producer",
-    "produce",
-    "produce_in_driver",
-    "refuse_speculation",
-]
-
-
 IDLE_SECONDS = 60.0
 """As long as Spark keeps an idle Python worker."""
 MAX_IDLE = 8

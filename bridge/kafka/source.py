@@ -11,8 +11,6 @@ from bridge.kafka.admin import describe
 from bridge.kafka.client_settings import for_spark
 from bridge.offsets import Offsets
 
-__all__ = ["COLUMNS", "RECORDS", "read", "stream"]
-
 RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int, headers array<struct<key: string, value: binary>>"

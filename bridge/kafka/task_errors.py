@@ -29,9 +29,6 @@ from bridge import errors
 from bridge.errors import BridgeError, MissingPackageError
 from bridge.kafka.worker_check import WorkerCheck
 
-__all__ = ["TaskErrors", "error_as_json", "forget_finders_of_spark", "missing_module", "no_python"]
-
-
 _OF_SPARK = re.compile(r"pyspark\.zip|py4j-[\w.]+-src\.zip|spark-core_[\w.-]+\.jar")
 """Files that stay as they are while Spark runs. Others, such as `--py-files`, are looked at as ever."""
 

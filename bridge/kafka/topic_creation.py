@@ -17,15 +17,6 @@ from bridge.definition import Topic, TopicCreation
 from bridge.kafka.admin import describe, ensure_topic, resolve, topic_config
 from bridge.kafka.client import AdminSession
 
-__all__ = [
-    "FoundPartition",
-    "FoundTopic",
-    "create_topic",
-    "found_topics",
-    "partition_counts",
-    "prepare_topics",
-]
-
 _TIMEOUT = 20.0
 _POLICY = "cleanup.policy"
 

@@ -19,15 +19,6 @@ from bridge.errors import KafkaError
 from bridge.kafka.client import LOGIN_ERRORS, LastError, committed_offsets, error_text
 from bridge.kafka.client_settings import for_librdkafka
 
-__all__ = [
-    "FENCED",
-    "TIMEOUT_MS",
-    "OffsetMetadataStore",
-    "consumer_settings",
-    "init_transactions",
-    "transactional_settings",
-]
-
 TIMEOUT_MS = 60_000
 """Default of `properties.transaction.timeout.ms`: the broker aborts a transaction that is open for longer."""
 

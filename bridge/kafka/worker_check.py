@@ -22,18 +22,6 @@ from confluent_kafka.admin import AdminClient
 from bridge.errors import KafkaError, MissingPackageError
 from bridge.kafka.client_settings import for_librdkafka
 
-__all__ = [
-    "PACKAGES",
-    "Address",
-    "WorkerCheck",
-    "differs",
-    "expect_reachable",
-    "expected",
-    "installed",
-    "unreachable_error",
-    "version_error",
-]
-
 PACKAGES = ("changelog-bridge", "confluent-kafka", "pyarrow")
 """Whose versions are compared with the driver's."""
 _CONNECT_SECONDS = 3.0

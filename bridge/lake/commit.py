@@ -18,8 +18,6 @@ from bridge.lake.store import Store
 from bridge.log_layout import commit_path
 from bridge.version import own_version
 
-__all__ = ["append_info", "commit_info", "mark_rows", "removed", "write_commit"]
-
 
 def mark_rows(
     store: Store, files: Iterable[DataFile], marked: Mapping[str, npt.NDArray[np.int64]]

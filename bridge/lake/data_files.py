@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
     from pyroaring import BitMap
 
-__all__ = [
-    "DataFile",
-    "Descriptor",
-    "arrow_schema",
-    "open_added",
-    "open_file",
-    "read_vector",
-    "write_vectors",
-]
-
 
 Descriptor = Mapping[str, Any]
 """`deletionVector` of an `add` action: storageType, pathOrInlineDv, offset, sizeInBytes, cardinality."""

@@ -16,8 +16,6 @@ from bridge.lake.store import Head, Ranges, Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LocalStore", "make_folder"]
-
 
 @dataclass(frozen=True)
 class LocalStore:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # workers import this module, and have no need of Spark's and
     from bridge.lake.snapshot import Action
     from bridge.lake.store import Store
 
-__all__ = ["delete_data_files", "write_change_file", "write_data_file", "write_parts"]
 
 _ROWS_OF_A_GROUP = 1 << 17
 """Fewer than Arrow's million, as one row of a group cannot be read without the others."""

@@ -10,8 +10,6 @@ from bridge.lake.store import Store
 from bridge.store_options import REMOTE, file_options
 from bridge.ways import NotThisWay
 
-__all__ = ["reached_store"]
-
 _OF_DELTA_RS = ("max_retries", "retry_timeout")
 """Options of its client, which the client of `RemoteStore` takes otherwise."""
 

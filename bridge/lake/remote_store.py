@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from obstore.store import ObjectStore as Client
 
-__all__ = ["RemoteStore"]
 
 _TRIES = 5
 _WRITER = "bridgewriter"

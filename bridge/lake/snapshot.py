@@ -24,17 +24,6 @@ from bridge.lake.store import Store
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "Action",
-    "Snapshot",
-    "followed",
-    "last_checkpoint",
-    "live_rows",
-    "one_look",
-    "open_snapshot",
-    "stats_of",
-]
-
 Action = dict[str, Any]
 """An action of the protocol as it stands in a commit, without its name."""
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EXACT_DIGITS", "FileStatistics", "columns_with_statistics"]
 
 EXACT_DIGITS = 15
 """The most digits of a decimal number that survive a conversion to double and back."""

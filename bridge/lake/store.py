@@ -19,7 +19,6 @@ from bridge.errors import BridgeError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Head", "Ranges", "Source", "Store", "UnknownOutcome", "at_once"]
 
 _AT_ONCE = 32
 _Given = TypeVar("_Given")

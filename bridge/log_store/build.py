@@ -14,8 +14,6 @@ from bridge.errors import BridgeError
 from bridge.log_store import JAR
 from bridge.store_jars import fetch_store_jars, hadoop_version
 
-__all__ = ["build"]
-
 _FOLDER = Path(__file__).parent
 _SOURCES = sorted(map(str, _FOLDER.glob("*.java")))
 _LONG_AGO = (2020, 1, 1, 0, 0, 0)

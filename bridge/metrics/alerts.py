@@ -22,13 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import BadRecordError, DifferenceError, QualityError
-from bridge.metrics.error_texts import text_without_url, text_without_values
-from bridge.metrics.next_warning import NextWarning
+from bridge.metrics.error_texts import NextWarning, text_without_url, text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.metrics.target_urls import check_http_url, host_of, split_login
 from bridge.secret import Secret
-
-__all__ = ["RETRY_SECONDS", "SCHEMA", "TIMEOUT_SECONDS", "Alerts", "body", "check_alert"]
 
 SCHEMA = "changelog-bridge/alert/1"
 _AGAIN_SECONDS = 600.0

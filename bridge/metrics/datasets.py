@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-__all__ = ["Assertion", "Dataset", "Flow", "Origin", "joined"]
-
 
 @dataclass(frozen=True)
 class Origin:

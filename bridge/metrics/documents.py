@@ -11,8 +11,6 @@ from typing import Any
 
 from bridge.metrics.registry import METRICS, Kind, Metric
 
-__all__ = ["DASHBOARD", "PAGE", "dashboard", "query", "rows"]
-
 PAGE, DASHBOARD = Path("docs/metrics.md"), Path("conf/observability/dashboard.json")
 _UNITS = {"bytes": "bytes", "bytes/s": "Bps", "ms": "ms", "s": "s"}
 """Grafana's names."""

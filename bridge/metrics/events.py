@@ -11,11 +11,8 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from bridge.metrics.error_texts import text_without_values
-from bridge.metrics.next_warning import NextWarning
+from bridge.metrics.error_texts import NextWarning, text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
-
-__all__ = ["SCHEMA", "Events", "append", "event"]
 
 SCHEMA = "changelog-bridge/event/1"
 """Fields are added to a version; one that changes its meaning or goes makes a new version."""

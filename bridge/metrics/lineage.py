@@ -4,6 +4,8 @@ A thread makes and sends them, so that batches do not wait. An event has the sum
 arrive is made up for by the next one, and none has to be kept.
 
 Makes the events of OpenLineage. Imports openlineage-python, so only lineage that was asked for imports this.
+
+An event names the datasets of a run, and what its batches did with them since it began.
 """
 
 from __future__ import annotations
@@ -44,32 +46,16 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.uuid import generate_new_uuid
 
 from bridge.errors import DefinitionError, QualityError
-from bridge.metrics.datasets import Dataset, Flow, Origin
-from bridge.metrics.error_texts import text_without_url, text_without_values
+from bridge.metrics.datasets import Assertion, Dataset, Flow, Origin
+from bridge.metrics.error_texts import NextWarning, text_without_url, text_without_values
 from bridge.metrics.events import append
-from bridge.metrics.next_warning import NextWarning
-from bridge.metrics.observed_flow import Moved, ObservedFlow
-from bridge.metrics.reports import BatchReport, Listener, RunName
+from bridge.metrics.reports import BatchReport, Counts, Listener, RunName, Summary
 from bridge.metrics.target_urls import check_http_url, host_of
 from bridge.secret import Secret
 from bridge.version import own_version
 
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
-
-__all__ = [
-    "EVERY_SECONDS",
-    "OFFSETS",
-    "OFFSETS_SCHEMA",
-    "PRODUCER",
-    "TIMEOUT_SECONDS",
-    "check_installed",
-    "check_lineage",
-    "new_run_id",
-    "run_event",
-    "tracked",
-]
-
 
 OFFSETS = "bridge_kafkaOffsets"
 OFFSETS_SCHEMA = "urn:changelog-bridge:facet:KafkaOffsetsDatasetFacet:1"
@@ -93,7 +79,7 @@ def new_run_id() -> str:
     return str(generate_new_uuid())
 
 
-def run_event(kind: str, observed: ObservedFlow, run_id: str, at: datetime) -> RunEvent:
+def run_event(kind: str, observed: _ObservedFlow, run_id: str, at: datetime) -> RunEvent:
     """Returns the event of a kind (START, RUNNING, COMPLETE, FAIL, ABORT) with all that the run has done until now."""
     flow, run = observed.flow, observed.run
     job_facets: dict[str, JobFacet] = {
@@ -116,7 +102,7 @@ def run_event(kind: str, observed: ObservedFlow, run_id: str, at: datetime) -> R
     )
 
 
-def _run_facets(observed: ObservedFlow) -> dict[str, RunFacet]:
+def _run_facets(observed: _ObservedFlow) -> dict[str, RunFacet]:
     found: dict[str, RunFacet] = {}
     if version := observed.flow.spark:
         found["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
@@ -142,7 +128,7 @@ def _parent(text: str) -> parent_run.ParentRunFacet | None:
     return parent_run.ParentRunFacet(run, parent_run.Job(namespace, job), producer=PRODUCER)
 
 
-def _input(dataset: Dataset, observed: ObservedFlow) -> InputDataset:
+def _input(dataset: Dataset, observed: _ObservedFlow) -> InputDataset:
     found: dict[str, InputDatasetFacet] = {}
     counts = observed.counts(dataset)
     if not dataset.is_table and counts is not None:
@@ -164,7 +150,7 @@ def _input(dataset: Dataset, observed: ObservedFlow) -> InputDataset:
     return InputDataset(dataset.namespace, dataset.name, found, facets=_facets(dataset, observed))
 
 
-def _output(dataset: Dataset, observed: ObservedFlow) -> OutputDataset:
+def _output(dataset: Dataset, observed: _ObservedFlow) -> OutputDataset:
     found: dict[str, OutputDatasetFacet] = {}
     counts = observed.counts(dataset)
     if counts is not None:
@@ -180,7 +166,7 @@ def _output(dataset: Dataset, observed: ObservedFlow) -> OutputDataset:
     return OutputDataset(dataset.namespace, dataset.name, found, facets=_facets(dataset, observed))
 
 
-def _offsets(moved: list[tuple[int, Moved]]) -> _KafkaOffsets:
+def _offsets(moved: list[tuple[int, _Moved]]) -> _KafkaOffsets:
     return _KafkaOffsets(
         [
             {"partition": partition, **({} if begin is None else {"from": begin}), "to": end}
@@ -190,7 +176,7 @@ def _offsets(moved: list[tuple[int, Moved]]) -> _KafkaOffsets:
     )
 
 
-def _facets(dataset: Dataset, observed: ObservedFlow) -> dict[str, DatasetFacet]:
+def _facets(dataset: Dataset, observed: _ObservedFlow) -> dict[str, DatasetFacet]:
     """Returns the facets of inputs and outputs."""
     found: dict[str, DatasetFacet] = {
         "dataSource": datasource_dataset.DatasourceDatasetFacet(
@@ -293,7 +279,7 @@ class _Lineage:
         self._target = target.reveal() if isinstance(target, Secret) else target
         self._warning = NextWarning()
         self._run_id = ""
-        self._observed = ObservedFlow(run, self._made(flow), datetime.now(timezone.utc))
+        self._observed = _ObservedFlow(run, self._made(flow), datetime.now(timezone.utc))
         self._kind, self._ended = "START", threading.Event()
         self._has_changed = False
         # Shared by threads: what is observed, which has a lock, and values that are set in one assignment.
@@ -332,7 +318,7 @@ class _Lineage:
             return Flow()
 
     def _send_all(self) -> None:
-        began = ObservedFlow(self._observed.run, self._observed.flow, self._observed.since)
+        began = _ObservedFlow(self._observed.run, self._observed.flow, self._observed.since)
         self._send("START", began, began.since)
         while not self._ended.wait(EVERY_SECONDS):
             if self._has_changed:
@@ -340,7 +326,7 @@ class _Lineage:
                 self._send("RUNNING", self._observed)
         self._send(self._kind, self._observed)
 
-    def _send(self, kind: str, observed: ObservedFlow, at: datetime | None = None) -> None:
+    def _send(self, kind: str, observed: _ObservedFlow, at: datetime | None = None) -> None:
         begun = time.monotonic()
         if begun < self._silent_until.get(self._target, begun):
             return
@@ -375,3 +361,73 @@ class _Lineage:
     def _place(self) -> str:
         """The host of a collector, whose URL may hold a password, or the file."""
         return host_of(self._target) or self._target
+
+
+_Moved = tuple[int | None, int]
+"""The offsets of a partition from (None if it is not known) and to, exclusive."""
+
+
+class _ObservedFlow:
+    """Takes the reports of one run, from any thread."""
+
+    error: str | None = None
+    """What failed the run."""
+
+    def __init__(self, run: RunName, flow: Flow, since: datetime) -> None:
+        self.run, self.flow, self.since = run, flow, since
+        self._lock = threading.Lock()
+        self._totals: dict[tuple[str, str], Summary] = {}
+        self._moved: dict[tuple[str, int], _Moved] = {}
+        self._assertions: tuple[Assertion, ...] = ()
+        self._gate_failed = False
+
+    def add(self, report: BatchReport) -> None:
+        """Takes the report of a batch."""
+        at = (report.verb, report.pipeline)
+        with self._lock:
+            self._totals[at] = self._totals.get(at, Summary(report.pipeline, report.verb)).plus(report)
+            self._assertions = report.assertions or self._assertions
+            read = ((p.topic, p.partition, p.first, p.next) for p in report.partitions if p.next > p.first)
+            for topic, partition, begin, end in (*read, *report.sent_to):
+                before = self._moved.get((topic, partition), (begin, end))[0]
+                # A run may read records again, when rows of the table were taken back.
+                first = None if before is None or begin is None else min(before, begin)
+                self._moved[topic, partition] = (first, end)
+
+    def fail_gate(self) -> None:
+        """Takes an error of the gate, which no report has."""
+        self._gate_failed = True
+
+    def counts(self, dataset: Dataset) -> Counts | None:
+        """Returns the sums of the batches about this dataset; None without any, and if their sums are those of others,
+        too."""
+        with self._lock:
+            found = list(self._found(dataset))
+        if not found or dataset.shares_counts:
+            return None
+        total = Counts()
+        for one in found:
+            total = Counts(**total.sums(one))
+        return total
+
+    def version(self, dataset: Dataset) -> int | None:
+        """Returns the newest version of a table that was read, written or checked."""
+        with self._lock:
+            versions = [found.version for found in self._found(dataset) if found.version is not None]
+            return max(versions, default=None)
+
+    def moved(self, dataset: Dataset) -> list[tuple[int, _Moved]]:
+        """Returns the partitions of a topic that records were read from or sent to, in order."""
+        with self._lock:
+            return sorted((p, ends) for (topic, p), ends in self._moved.items() if topic == dataset.name)
+
+    def assertions(self) -> tuple[Assertion, ...]:
+        """Returns the results of the check, or that of the gate; empty without either."""
+        if self.flow.gate is None:
+            return self._assertions
+        with self._lock:
+            failed = self._gate_failed or any(total.unexpected_rows for total in self._totals.values())
+        return (Assertion("gate", not failed, is_error=self.flow.gate),)
+
+    def _found(self, dataset: Dataset) -> Iterator[Summary]:
+        return (self._totals[at] for at in dataset.counted if at in self._totals)

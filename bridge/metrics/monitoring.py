@@ -17,8 +17,6 @@ from bridge.metrics.prometheus import exporting
 from bridge.metrics.reports import BatchReport, Listener, RunName
 from bridge.secret import Secret
 
-__all__ = ["NOWHERE", "Monitored", "Monitoring", "monitored"]
-
 
 @dataclass(frozen=True)
 class Monitoring:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from bridge.metrics.reports import BatchReport, Counts, PartitionRead, now_ms
 
-__all__ = ["FRESHNESS_SECONDS", "SECONDS", "Arrivals", "Histogram", "Observed"]
-
 RATE_SECONDS = 60
 """Flink's MeterView has the same span."""
 _MOST_ENDS = 1000

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import SpanContext
 
-__all__ = ["EVERY_SECONDS", "TIMEOUT_SECONDS", "check_installed", "check_url", "tracing"]
 
 EVERY_SECONDS = 10.0
 """How often the collector gets what is new."""

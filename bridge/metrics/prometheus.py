@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
     from prometheus_client.registry import CollectorRegistry
 
-__all__ = ["LEGAL", "PUSH_SECONDS", "check_installed", "exporting", "is_installed", "parsed", "shown"]
 
 _LOOPBACK = "127.0.0.1"
 PUSH_SECONDS = 10.0

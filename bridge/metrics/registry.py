@@ -13,8 +13,6 @@ from enum import Enum
 from bridge.metrics.observed import Arrivals, Histogram, Observed
 from bridge.metrics.steps import TRANSACTION, now_at
 
-__all__ = ["LABELS", "METRICS", "Kind", "Metric", "Sample"]
-
 LABELS = ("pipeline", "verb", "topic")
 """What each sample has beside the labels of its metric."""
 

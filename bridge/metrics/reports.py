@@ -12,18 +12,6 @@ from typing import Any, NamedTuple
 
 from bridge.metrics.datasets import Assertion
 
-__all__ = [
-    "BatchReport",
-    "Counts",
-    "Listener",
-    "PartitionRead",
-    "RunName",
-    "Step",
-    "Summary",
-    "ignore",
-    "now_ms",
-]
-
 
 class RunName(NamedTuple):
     """What a run is called where it is watched."""

@@ -14,9 +14,6 @@ from bridge.metrics.reports import RunName, Step, now_ms
 from bridge.watchdog import step as watched_step
 from bridge.watchdog import watch
 
-__all__ = ["TRANSACTION", "now_at", "step", "taken", "watched"]
-
-
 TRANSACTION = "transaction"
 """The step in which transactions are open."""
 _MOST = 100

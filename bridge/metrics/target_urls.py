@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["check_http_url", "host_of", "is_host", "split_login", "without_login"]
-
 _CANNOT_WORK = (
     "not legal: a URL needs a host and, if it has a port, a number; write other characters than letters, digits and "
     "signs of ASCII as %20 and the like, also @, / and : of a password"

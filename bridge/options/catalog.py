@@ -13,8 +13,6 @@ from bridge.options.model import KAFKA, UPSERT, Option
 from bridge.options.scan import SCAN
 from bridge.options.sink import SINK
 
-__all__ = ["OPTIONS", "declared", "format_options", "unknown_key"]
-
 OPTIONS: tuple[Option[Any], ...] = (*GENERAL, *SCAN, *SINK)
 """Every option of the connectors, in the order of docs/options.md. A key may appear once per connector."""
 

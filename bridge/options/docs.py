@@ -11,8 +11,6 @@ from bridge.options.metadata import METADATA
 from bridge.options.model import KAFKA, UPSERT, Option, Side
 from bridge.options.properties import PREFIX, SETTINGS, Client, Setting, Treatment
 
-__all__ = ["markdown"]
-
 _HEAD = """\
 # Options
 

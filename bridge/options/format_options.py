@@ -7,8 +7,6 @@ from typing import Any
 from bridge.options.kinds import BOOLEAN, STRING, choice
 from bridge.options.model import Option, Side, Support
 
-__all__ = ["AVRO", "CANAL_JSON", "CDC_JSON", "CSV", "DEBEZIUM_JSON", "JSON", "RAW", "REGISTRY"]
-
 _OTHER_PARSER = (
     "'false' selects Flink's tree parser, which casts some values differently; the bridge casts like the streaming "
     "parser: use 'true' or remove the option"

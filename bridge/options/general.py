@@ -8,24 +8,6 @@ from bridge.options.kinds import LIST, PATTERN, SERVERS, STRING, TOPICS, choice
 from bridge.options.model import KAFKA, UPSERT, Option, Support
 from bridge.options.properties.model import NAME
 
-__all__ = [
-    "BOOTSTRAP_SERVERS",
-    "CONNECTOR",
-    "FORMAT",
-    "GENERAL",
-    "GROUP_ID",
-    "KEY_FIELDS",
-    "KEY_FIELDS_PREFIX",
-    "KEY_FORMAT",
-    "PROPERTIES",
-    "TOPIC",
-    "TOPIC_PATTERN",
-    "UPSERT_KEY_FORMAT",
-    "UPSERT_VALUE_FORMAT",
-    "VALUE_FIELDS_INCLUDE",
-    "VALUE_FORMAT",
-]
-
 _ALIYUN = (
     "it logs in to ApsaraMQ with Alibaba Cloud access keys; set the SASL user of the instance with "
     "'properties.sasl.*'"

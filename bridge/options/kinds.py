@@ -10,24 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = [
-    "BOOLEAN",
-    "DURATION",
-    "INT",
-    "LIST",
-    "NON_NEGATIVE_LONG",
-    "PATTERN",
-    "POSITIVE_INT",
-    "SERVERS",
-    "STRING",
-    "TOPICS",
-    "Kind",
-    "choice",
-    "duration_ms",
-    "partition_offsets",
-    "size_bytes",
-]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

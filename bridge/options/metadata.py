@@ -11,8 +11,6 @@ from bridge.options.formats import DeclaredFormat
 from bridge.options.model import KAFKA, UPSERT
 from bridge.schema import ArrayType, DataType, MapType, MetadataColumn, RowType, ScalarType
 
-__all__ = ["METADATA", "ROW_KIND", "Metadata", "check_metadata"]
-
 
 @dataclass(frozen=True)
 class Metadata:

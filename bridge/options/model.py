@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 from bridge.errors import OptionError
 from bridge.options.kinds import Kind
 
-__all__ = ["KAFKA", "UPSERT", "Option", "Side", "Support"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 UPSERT = "upsert-kafka"

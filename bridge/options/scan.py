@@ -15,20 +15,6 @@ from bridge.options.kinds import (
 )
 from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
 
-__all__ = [
-    "BOUNDED_MODE",
-    "BOUNDED_OFFSETS",
-    "BOUNDED_TIMESTAMP",
-    "DISCOVERY_INTERVAL",
-    "IDLE_TIMEOUT",
-    "SCAN",
-    "SCAN_PARALLELISM",
-    "STARTUP_MODE",
-    "STARTUP_OFFSETS",
-    "STARTUP_TIMESTAMP",
-    "UPSERT_STARTUP_MODE",
-]
-
 _STARTS = choice("earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets")
 _ONCE_A_BATCH = "the bridge computes the watermark once per batch, from the records of the batch; remove it"
 _NO_ALIGNMENT = "a pipeline reads all partitions batch by batch, so there are no sources to align; remove it"

@@ -6,8 +6,6 @@ import re
 
 from bridge.options.properties.model import PREFIX
 
-__all__ = ["is_secret"]
-
 _PUBLIC_SASL = ("sasl.mechanism", "sasl.kerberos.service.name")
 _SECRET = re.compile(
     r"password|passphrase|secret|token|credential|jaas|user[.-]info|private|(^|[.-])key$|certificate"

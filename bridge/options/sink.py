@@ -7,19 +7,6 @@ from typing import Any
 from bridge.options.kinds import BOOLEAN, DURATION, INT, POSITIVE_INT, STRING, choice
 from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
 
-__all__ = [
-    "BUFFER_INTERVAL",
-    "BUFFER_ROWS",
-    "DELIVERY_GUARANTEE",
-    "NAMING",
-    "PARTITIONER",
-    "SEMANTIC",
-    "SINK",
-    "SINK_PARALLELISM",
-    "TABLE_ID_HEADERS",
-    "TRANSACTIONAL_ID_PREFIX",
-]
-
 _GUARANTEES = choice("none", "at-least-once", "exactly-once")
 
 DELIVERY_GUARANTEE = Option(

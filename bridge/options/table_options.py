@@ -13,8 +13,6 @@ from bridge.options.general import CONNECTOR, FORMAT, KEY_FORMAT, VALUE_FORMAT
 from bridge.options.model import Option, Support
 from bridge.options.properties import PREFIX, check_property
 
-__all__ = ["EffectiveOption", "FormatUse", "TableOptions"]
-
 T = TypeVar("T")
 
 

@@ -32,19 +32,6 @@ from bridge.offsets import Offsets
 from bridge.publish_progress import NOTHING, PublishProgress, logged_progress, newest_progress
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "LeaseState",
-    "Line",
-    "Look",
-    "PublishLogReader",
-    "Scraped",
-    "Watched",
-    "last_event",
-    "lease_state",
-    "scrape",
-]
-
-
 _MISSED_HEARTBEATS = 3
 _TAIL_BYTES = 1 << 18
 

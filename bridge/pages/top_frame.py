@@ -15,8 +15,6 @@ from rich.text import Text
 from bridge.console import duration, printable
 from bridge.pages.pipeline_line import Line
 
-__all__ = ["details", "frame", "overview"]
-
 _WIDE = 110
 _BARS = 8
 _TOLD = 5

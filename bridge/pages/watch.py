@@ -14,8 +14,6 @@ from bridge.errors import BridgeError
 from bridge.metrics import now_ms
 from bridge.pages.pipeline_line import Line, Look, Watched
 
-__all__ = ["File", "Watch"]
-
 _MOST_THREADS = 16
 _PATIENCE_SECONDS = 10.0
 _NO_FILE = -1

@@ -15,8 +15,6 @@ from bridge.format_rules.avro_derive import derive
 from bridge.formats.avro.registry_client import RegistryClient, registry_client
 from bridge.peek.base import Reader, Undecodable, as_json
 
-__all__ = ["framed_reader", "reader"]
-
 _HEADER = 5
 """Bytes of Confluent's framing: a zero byte and the schema id in four."""
 

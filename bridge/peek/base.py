@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Reader", "Undecodable", "as_json"]
-
 
 class Undecodable(ValueError):
     """Bytes are no document of the format; the message is the reason, without any of the bytes."""

@@ -10,8 +10,6 @@ from bridge.definition import FormatSpec
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.peek.base import Reader, Undecodable, as_json
 
-__all__ = ["reader"]
-
 
 def reader(spec: FormatSpec) -> Reader:
     """Return a reader of lines with the fields of `spec`."""

@@ -8,8 +8,6 @@ from decimal import Decimal
 from bridge.definition import FormatSpec
 from bridge.peek.base import Reader, Undecodable, as_json
 
-__all__ = ["reader"]
-
 
 def reader(spec: FormatSpec) -> Reader:
     """Return the document's own text, so that numbers keep their digits."""

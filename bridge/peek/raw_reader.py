@@ -9,8 +9,6 @@ from bridge.definition import FormatSpec
 from bridge.peek.base import Reader, Undecodable, as_json
 from bridge.schema import ScalarType
 
-__all__ = ["reader"]
-
 _NUMBERS = {
     "BOOLEAN": "?",
     "TINYINT": "b",

@@ -20,8 +20,6 @@ from bridge.kafka.client import LastError, error_text
 from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
-__all__ = ["Filter", "Record", "Start", "fetch"]
-
 _NO_ANSWER_SECONDS = 20.0
 _log = logging.getLogger("bridge.kafka")
 

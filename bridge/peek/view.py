@@ -3,6 +3,10 @@
 The row kind of a record: of a CDC document by the operation that it names.
 
 Filters records by the text of a key.
+
+Key and value bytes become JSON text by the reader that the format declares. These readers are not the decoders of an
+ingest, which check every field against the DDL, in Spark. Here a JSON document is shown as it is, a CDC document as a
+whole, and only formats without names in their documents take them from the DDL.
 """
 
 from __future__ import annotations
@@ -15,15 +19,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from bridge.console import printable
-from bridge.definition import Definition, Topic
+from bridge.definition import Definition, FormatSpec, Topic
 from bridge.format_rules.change_documents import CANAL, DEBEZIUM, MAXWELL, OGG
-from bridge.options import FORMATS
+from bridge.options.formats import FORMATS, load
 from bridge.peek.base import Reader, Undecodable, as_json
-from bridge.peek.documents import reader
 from bridge.peek.records import Filter, Record
-
-__all__ = ["DecodedRecord", "Part", "kind_of", "matches", "viewer"]
-
 
 _WRAPPER = "payload"
 """The field in which Kafka Connect's converter wraps a change event."""
@@ -226,3 +226,9 @@ def _without(value: Any, hide: frozenset[str]) -> Any:
     if isinstance(value, dict):
         return {name: _HIDDEN if name in hide else _without(inner, hide) for name, inner in value.items()}
     return [_without(inner, hide) for inner in value] if isinstance(value, list) else value
+
+
+def reader(spec: FormatSpec) -> Reader:
+    """Return the reader of documents of `spec`. Calling it may raise KafkaError where a registry does not answer."""
+    made: Reader = load(FORMATS[spec.name].reader)(spec)
+    return made

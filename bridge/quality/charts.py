@@ -9,8 +9,6 @@ from math import ceil, floor, log10
 from bridge.quality.history import PastRun
 from bridge.quality.wording import counted, moment
 
-__all__ = ["Bar", "Chart", "Tick", "charts", "short_number", "stacked"]
-
 _MAX_BAR_WIDTH = 9.0
 _BAR_WIDTH_RATIO = 0.62
 """The width of a bar in relation to the space of its run."""

@@ -11,8 +11,6 @@ from bridge.quality.gx import quiet
 from bridge.quality.suite import Suite
 from bridge.quality.verdict import Outcome, Verdict
 
-__all__ = ["data_docs"]
-
 _STORES_FOLDER = ".gx"
 
 

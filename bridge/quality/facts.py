@@ -13,8 +13,6 @@ from typing import Any
 
 from bridge.errors import BridgeError
 
-__all__ = ["NO_FACTS", "FactProvider", "Facts", "KeySplit", "Moment", "Ratio", "RowDifferences", "Unknown"]
-
 
 @dataclass(frozen=True)
 class RowDifferences:

@@ -15,16 +15,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.errors import DefinitionError
-from bridge.quality.bounds import with_comparable_bounds
 from bridge.quality.gx import quiet
-from bridge.quality.run import columns_of, reason_of, run, title_of
+from bridge.quality.run import columns_of, reason_of, run, title_of, with_comparable_bounds
 from bridge.quality.suite import Suite
 
 if TYPE_CHECKING:
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Rule", "RuleCount", "Rules", "compile_rules"]
 
 ROW_EXPECTATIONS = frozenset(
     f"expect_{name}"
@@ -202,7 +200,7 @@ def _compile_rule(
     from great_expectations.validator.metric_configuration import MetricConfiguration
     from great_expectations.validator.metrics_calculator import MetricsCalculator
 
-    from bridge.quality.row_condition import condition_of
+    from bridge.quality.one_scan import condition_of
 
     metric = str(expectation.map_metric)  # type: ignore[attr-defined]
     dependencies = expectation.get_validation_dependencies(engine, {"result_format": "BOOLEAN_ONLY"})

@@ -8,8 +8,6 @@ from datetime import datetime
 
 from bridge.quality.verdict import Outcome
 
-__all__ = ["ExpectationTrend", "History", "PastRun"]
-
 
 @dataclass(frozen=True)
 class PastRun:

@@ -9,8 +9,6 @@ from bridge.quality.history import History
 from bridge.quality.summary import trend_note
 from bridge.quality.verdict import Outcome, Verdict
 
-__all__ = ["junit"]
-
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

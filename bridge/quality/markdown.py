@@ -9,8 +9,6 @@ from bridge.quality.summary import headline, in_order, sentences, state_of, tren
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import moment
 
-__all__ = ["markdown"]
-
 _MARKS = {
     "met": "✅ met",
     "failed": "❌ **not met**",

@@ -1,13 +1,13 @@
-"""Computes the metrics of Great Expectations in one scan of the frame, as far as they are counts.
+"""Metrics of Great Expectations: the bridge's own, and all that are counts in one scan of the frame.
 
 Great Expectations runs a query for each layer of its metric graph, one for each `row_condition` and one for the key.
 This engine resolves all other metrics first, and postpones aggregates until all of them are ready. Conditions and
-results are those of Great Expectations.
+results are those of Great Expectations. Rows stay in Spark; of duplicated keys a few are collected to the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,82 @@ from pyspark.sql import types as T
 
 from bridge.columns import col
 from bridge.quality.gx import quiet
-from bridge.quality.gx_metrics import DuplicateKeys, Newest, most_repeated
-from bridge.quality.row_condition import condition_of
+
+with quiet():
+    from great_expectations.core.metric_domain_types import MetricDomainTypes
+    from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
+    from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+    from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
+    from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+
+
+_EXAMPLES = 5
+_ROWS = "__rows"
+
+
+class DuplicateKeys(TableMetricProvider):
+    """Counts keys that occur more than once: {"keys": number, "rows": their rows, "examples": up to five of them}."""
+
+    metric_name = "bridge.duplicate_keys"
+    value_keys = ("column_list",)
+
+    @metric_value(engine=SparkDFExecutionEngine)
+    def _spark(
+        cls,
+        execution_engine: SparkDFExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        **_: Any,
+    ) -> dict[str, Any]:
+        names = list(metric_value_kwargs["column_list"])
+        frame = _domain(execution_engine, metric_domain_kwargs)
+        counts = _repeated(frame, names).agg(F.count(F.lit(1)), F.sum(_ROWS)).collect()[0]
+        examples = _most_repeated(frame, names) if counts[0] else []
+        return {"keys": counts[0], "rows": counts[1] or 0, "examples": examples}
+
+
+class Newest(TableMetricProvider):
+    """Computes the largest value of a date or timestamp column in epoch microseconds; None without values."""
+
+    metric_name = "bridge.newest"
+    value_keys = ("column",)
+
+    @metric_partial(
+        engine=SparkDFExecutionEngine,
+        partial_fn_type=MetricPartialFunctionTypes.AGGREGATE_FN,
+        domain_type=MetricDomainTypes.TABLE,
+    )
+    def _spark(
+        cls,
+        execution_engine: SparkDFExecutionEngine,
+        metric_domain_kwargs: dict[str, Any],
+        metric_value_kwargs: dict[str, Any],
+        **_: Any,
+    ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        name = metric_value_kwargs["column"]
+        type = _domain(execution_engine, metric_domain_kwargs).schema[name].dataType
+        if not isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType):
+            actual = type.simpleString().upper()
+            raise TypeError(f"column {name!r} is {actual}; freshness needs TIMESTAMP, TIMESTAMP_LTZ or DATE")
+        return F.unix_micros(F.max(col(name)).cast("timestamp")), metric_domain_kwargs, {}
+
+
+def _most_repeated(frame: DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns up to five keys that occur more than once, in descending order of their rows. Reads `frame` once."""
+    worst = _repeated(frame, names).orderBy(F.desc(_ROWS), *map(col, names)).limit(_EXAMPLES)
+    return [{n: row[n] for n in names} for row in worst.collect()]
+
+
+def _repeated(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    # Grouping treats null as a value: the null-safe equality of ADR 028, rule 4.
+    grouped = frame.groupBy(*map(col, names)).agg(F.count(F.lit(1)).alias(_ROWS))
+    return grouped.where(F.col(_ROWS) > 1)
+
+
+def _domain(engine: SparkDFExecutionEngine, domain_kwargs: dict[str, Any]) -> DataFrame:
+    frame: DataFrame = engine.get_domain_records(domain_kwargs=domain_kwargs)
+    return frame
+
 
 with quiet():
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
@@ -26,9 +100,7 @@ with quiet():
     from great_expectations.util import convert_to_json_serializable
     from great_expectations.validator.validation_graph import ValidationGraph
 
-__all__ = ["OneScan", "PlannedMetrics", "without_row_count_dependencies"]
 
-_ROWS = "__rows"
 _ROW_COUNT = "table.row_count"
 _NO_ROW_COUNT_NEEDED = (".condition", ".map", ".aggregate_fn", ".unexpected_count")
 _EXTREMES = {Newest.metric_name: F.max, "column.max": F.max, "column.min": F.min}
@@ -162,7 +234,7 @@ class OneScan(SparkDFExecutionEngine):
             return {}
         row = query.collect()[0]
         duplicates, rows = row[len(parts)], row[len(parts) + 1] or 0
-        examples = most_repeated(frame, names) if duplicates else []
+        examples = _most_repeated(frame, names) if duplicates else []
         return {**_values(parts, row), key.id: {"keys": duplicates, "rows": rows, "examples": examples}}
 
 
@@ -207,3 +279,30 @@ def _has_fixed_width(computation: Any, schema: T.StructType) -> bool:
     name = (computation.accessor_domain_kwargs or {}).get("column")
     kinds = T.NumericType | T.DateType | T.TimestampType | T.TimestampNTZType
     return any(f.name == name and isinstance(f.dataType, kinds) for f in schema.fields)
+
+
+with quiet():
+    from great_expectations.execution_engine.sparkdf_batch_data import SparkDFBatchData
+    from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+
+
+class _FilterRecorder:
+    """Replaces a DataFrame and records the conditions by which it is filtered."""
+
+    def __init__(self, schema: T.StructType, condition: Column) -> None:
+        self.schema, self.condition = schema, condition
+
+    def filter(self, condition: Column | str) -> _FilterRecorder:
+        also = F.expr(condition) if isinstance(condition, str) else condition
+        return _FilterRecorder(self.schema, self.condition & F.coalesce(also, F.lit(False)))
+
+
+def condition_of(domain: Mapping[str, Any], schema: T.StructType, engine: SparkDFExecutionEngine) -> Column:
+    """Returns a condition, never null, that is true for the rows of `schema` which `engine` selects for `domain`: by
+    `row_condition` in all its notations, and `ignore_row_if`."""
+    frame = _FilterRecorder(schema, F.lit(True))
+    stand_in = SparkDFExecutionEngine(spark=engine.spark, persist=False)
+    stand_in.load_batch_data("frame", SparkDFBatchData(stand_in, frame))
+    filters = {name: value for name, value in domain.items() if name != "batch_id"}
+    filtered: _FilterRecorder = stand_in.get_domain_records(domain_kwargs=filters)
+    return filtered.condition

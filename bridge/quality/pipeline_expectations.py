@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from bridge.quality.base_expectation import FactExpectation
+from bridge.quality.expectations import FactExpectation
 from bridge.quality.facts import KeySplit, Moment, Ratio, RowDifferences
 from bridge.quality.gx import quiet
 from bridge.quality.wording import age, counted, percent
@@ -17,13 +17,6 @@ from bridge.quality.wording import age, counted, percent
 with quiet():
     from great_expectations.compatibility import pydantic
 
-__all__ = [
-    "ExpectArrivalToBeFresh",
-    "ExpectChangeFeedToGiveTable",
-    "ExpectKeysToStayInTheirPartition",
-    "ExpectTableToEqualTopic",
-    "ExpectTombstoneRatioToBeBetween",
-]
 
 _Result = dict[str, Any]
 

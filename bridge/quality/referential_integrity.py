@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from bridge.columns import col
 from bridge.config.paths import is_uri, resolved_path
 from bridge.errors import QualityError
-from bridge.quality.base_expectation import FACTS_ATTRIBUTE, SentenceExpectation
+from bridge.quality.expectations import FACTS_ATTRIBUTE, SentenceExpectation
 from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.wording import counted
@@ -24,7 +24,6 @@ with quiet():
     from great_expectations.expectations.metrics.metric_provider import metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
-__all__ = ["ExpectRowsToReferToTable"]
 
 _EXAMPLES = 5
 

@@ -19,8 +19,6 @@ from bridge.quality.summary import headline, in_order, sentences, state_of, tren
 from bridge.quality.verdict import Verdict
 from bridge.quality.wording import age, moment, percent
 
-__all__ = ["html", "templates", "write"]
-
 
 def html(verdict: Verdict, history: History, now: PastRun) -> str:
     """Returns the report as one HTML document without scripts and external resources.

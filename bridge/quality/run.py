@@ -1,6 +1,10 @@
 """Runs a suite on a DataFrame with Great Expectations.
 
 Keeps the number of queries and the collected rows small. An expectation whose metrics are not all available fails.
+
+Great Expectations reads `2024-01-01` as a date and `2024-01-01T12:00:00` as a point in time, and Python compares one
+with the other not at all (TypeError), nor a point in time that has a zone with one that has none:
+`with_comparable_bounds` gives bounds the type of their column.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from datetime import time as time_of_day
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -17,7 +22,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from bridge.errors import BridgeError, TableError
-from bridge.quality.bounds import with_comparable_bounds
 from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.suite import Suite
@@ -26,8 +30,6 @@ from bridge.quality.wording import expected_text, observed_text, sentence
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
-
-__all__ = ["Outcome", "Subject", "Verdict", "columns_of", "reason_of", "run", "title_of"]
 
 _EXAMPLES = 5
 _COLUMN_ARGUMENTS = ("column", "column_list", "column_A", "column_B", "column_set")
@@ -74,9 +76,8 @@ class _Check:
         from great_expectations.validator.metric_configuration import MetricConfiguration
         from great_expectations.validator.metrics_calculator import MetricsCalculator
 
-        from bridge.quality.base_expectation import FACTS_ATTRIBUTE
-        from bridge.quality.gx_metrics import Newest
-        from bridge.quality.one_scan import OneScan
+        from bridge.quality.expectations import FACTS_ATTRIBUTE
+        from bridge.quality.one_scan import Newest, OneScan
 
         self.frame, self.key = frame, key
         # With a session and without persist the engine changes neither Spark's settings nor its cache.
@@ -261,3 +262,34 @@ def _json(value: Any, type: T.DataType) -> Any:
     if isinstance(value, bytes | bytearray):
         return value.hex()
     return str(value)
+
+
+_BOUNDS = ("min_value", "max_value")
+
+
+def with_comparable_bounds(expectation: Expectation, schema: T.StructType) -> Expectation:
+    """Returns the expectation with bounds in the type that Spark gives the column's values: a date is the beginning of
+    its day, in UTC for a column with a zone. Other expectations and columns are returned as they are."""
+    column = getattr(expectation, "column", None)
+    type = next((f.dataType for f in schema if f.name == column), None)
+    if not isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType):
+        return expectation
+    given = {name: getattr(expectation, name, None) for name in _BOUNDS}
+    made = {name: _bound(value, type) for name, value in given.items() if isinstance(value, date)}
+    return expectation.copy(update=made) if made else expectation
+
+
+def _bound(value: date, type: T.DataType) -> date:
+    if isinstance(type, T.DateType):
+        if isinstance(value, datetime) and value.tzinfo is None and value.time() == time_of_day():
+            return value.date()
+        return value
+    if not isinstance(value, datetime):
+        value = datetime.combine(value, time_of_day(), timezone.utc)
+        if isinstance(type, T.TimestampNTZType):
+            return value.replace(tzinfo=None)
+    if value.tzinfo is None:
+        return value
+    # Spark's Python has points in time without a zone: in that of the process, and in UTC for TIMESTAMP_NTZ.
+    zone = timezone.utc if isinstance(type, T.TimestampNTZType) else None
+    return value.astimezone(zone).replace(tzinfo=None)

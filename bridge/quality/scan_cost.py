@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 
 from bridge.quality.verdict import Cost
 
-__all__ = ["ScanMeter", "metered"]
-
 _DESCRIPTION = "spark.job.description"
 _FILES, _SIZE = "number of files read", "size of files read"
 _BINARY = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "PiB": 50}

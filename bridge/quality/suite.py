@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite
     from great_expectations.expectations.expectation import Expectation
 
-__all__ = ["Suite", "load", "parse"]
 
 _FORMAT = 'a suite is {"name": ..., "expectations": [{"type": ..., "kwargs": {...}}, ...]}'
 

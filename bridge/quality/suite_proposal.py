@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-__all__ = ["MAX_SET_VALUES", "ColumnFacts", "is_supported_name", "propose_suite", "suite_text"]
-
 MAX_SET_VALUES = 12
 """The maximum size of a value set, whose values must occur ten times each on average."""
 

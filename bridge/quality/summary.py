@@ -8,8 +8,6 @@ from bridge.quality.history import History, PastRun
 from bridge.quality.verdict import Cost, Outcome, Verdict
 from bridge.quality.wording import counted, moment, size
 
-__all__ = ["first_failed", "headline", "in_order", "scope", "sentences", "state_of", "trend_note"]
-
 _STATES = {"passed": "Passed", "warned": "Passed with warnings", "failed": "Failed"}
 _SEVERITIES = ("critical", "warning", "info")
 

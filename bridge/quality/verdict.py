@@ -9,8 +9,6 @@ from typing import Any
 
 from bridge.offsets import Offsets
 
-__all__ = ["Cost", "Outcome", "Subject", "Verdict"]
-
 
 @dataclass(frozen=True)
 class Subject:

@@ -7,18 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-__all__ = [
-    "age",
-    "counted",
-    "expected_text",
-    "listed",
-    "moment",
-    "observed_text",
-    "percent",
-    "sentence",
-    "size",
-]
-
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _MAX_LISTED = 12
 _HUNDREDTH = 0.01

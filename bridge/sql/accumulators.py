@@ -20,8 +20,6 @@ from bridge.schema import DataType, ScalarType
 from bridge.sql.aggregates import aggregate_call
 from bridge.sql.tree import spark_text
 
-__all__ = ["KEPT", "Accumulator", "Averages", "accumulator", "counted_values", "merged_columns"]
-
 KEPT = ("__sum_", "__count_")
 """How the names of columns begin that a result keeps for an average."""
 _VALUE = "__value"

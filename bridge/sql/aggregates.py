@@ -17,8 +17,6 @@ from bridge.schema import DataType, ScalarType
 from bridge.sql.sums import LONGEST, note_sum
 from bridge.sql.tree import QueryTree
 
-__all__ = ["Aggregate", "aggregate_call", "aggregate_type", "check_aggregate", "translate_aggregate"]
-
 _SUPPORTED = ("COUNT", "SUM", "MIN", "MAX", "AVG")
 _COMPARABLE = (*NUMERIC, "CHAR", "VARCHAR", "STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 

@@ -10,12 +10,9 @@ from sqlglot import exp
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator
 from bridge.sql.catalogue import Catalogue, Reads
-from bridge.sql.distribution import Distribution
-from bridge.sql.joined_groups import JoinedGroups
-from bridge.sql.relation import Relation
+from bridge.sql.grouping import JoinedGroups
+from bridge.sql.relation import Distribution, Relation
 from bridge.sql.tree import QueryTree
-
-__all__ = ["Analyse", "Analysed", "Environment", "JoinColumn"]
 
 
 @dataclass(frozen=True)

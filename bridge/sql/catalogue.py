@@ -13,8 +13,6 @@ from bridge.sql.connectors import Table
 from bridge.sql.relation import Relation
 from bridge.sql.statements import CreateTable, CreateView, Name
 
-__all__ = ["Catalogue", "Reads", "View"]
-
 Reads = dict[str, dict[str, None]]
 """The columns that a query uses, by the table that has them, both in the order of their first use."""
 

@@ -6,8 +6,6 @@ from sqlglot import exp
 
 from bridge.sql.tree import QueryTree
 
-__all__ = ["SELECT_CLAUSES", "refuse_clauses", "refuse_reserved_aliases"]
-
 _RESERVED = frozenset(
     (
         "ALL AND ANY AS BETWEEN BY CASE CAST CROSS DISTINCT ELSE END EXCEPT EXISTS FALSE FETCH FILTER FOR FROM FULL "

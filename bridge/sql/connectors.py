@@ -25,8 +25,6 @@ from bridge.options.scan import IDLE_TIMEOUT
 from bridge.schema import Column, MetadataColumn, PhysicalColumn
 from bridge.secret import Secret
 
-__all__ = ["Connector", "Table", "resolve_table"]
-
 
 class Connector(str, Enum):
     """The connectors of a script."""

@@ -13,8 +13,6 @@ from bridge.ddl.part import Part
 from bridge.ddl.statement import table_name
 from bridge.ddl.tokens import Token
 
-__all__ = ["Clauses", "clauses_of", "expanded", "without_proctime"]
-
 _KINDS = (
     "ALL",
     "CONSTRAINTS",

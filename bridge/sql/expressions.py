@@ -3,7 +3,7 @@
     resolve   names -> columns of the scope; refuses what is not an expression over one row or an aggregate
     translate types, and Flink's meaning in Spark, from the leaves to the root
 
-Between the two, `select` checks that expressions of an aggregate use grouped columns only.
+Between the two, `query` checks that expressions of an aggregate use grouped columns only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from bridge.expressions.typed import type_of
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.scope import Scope
 from bridge.sql.tree import QueryTree
-
-__all__ = ["check_condition", "is_constant", "resolve", "translate", "type_of"]
 
 
 def resolve(expression: exp.Expr, scope: Scope, *, aggregates: bool) -> None:

@@ -30,23 +30,6 @@ from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.tree import leftmost, spark_text
 from bridge.sql.window_tables import settle_windows
 
-__all__ = [
-    "REASON",
-    "FailingRows",
-    "Needed",
-    "arguments",
-    "has_aggregate",
-    "is_equality",
-    "is_of_several",
-    "items",
-    "leave_out_failing",
-    "names",
-    "owners",
-    "places",
-    "sides",
-]
-
-
 Needed = Collection[int] | None
 """The columns of a query that are read, by their place; None for all."""
 

@@ -15,17 +15,13 @@ from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColu
 from bridge.sql.analysis import Analyse, Environment
 from bridge.sql.catalogue import View
 from bridge.sql.connectors import Table
-from bridge.sql.distribution import scan_distribution
 from bridge.sql.expressions import resolve
 from bridge.sql.joins import Joined, check_kind, conjuncts, equal_sides, is_without_condition, join
-from bridge.sql.relation import Changes, QueryColumn, Relation
+from bridge.sql.relation import Changes, QueryColumn, Relation, scan_distribution
 from bridge.sql.scope import Item, Scope
 from bridge.sql.statements import Name, WindowCall
-from bridge.sql.terms import column_term
-from bridge.sql.tree import QueryTree
+from bridge.sql.tree import QueryTree, column_term
 from bridge.sql.window_tables import window_table
-
-__all__ = ["analyse_from", "source_relation", "take_condition"]
 
 
 def take_condition(select: exp.Select, node: exp.Join, right: Item, scope: Scope) -> None:

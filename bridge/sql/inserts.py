@@ -22,6 +22,7 @@ from bridge.ddl.tokens import Source
 from bridge.enums import BadRecords
 from bridge.expressions.precision import cuts
 from bridge.expressions.type_rules import INTEGERS
+from bridge.expressions.typed import type_of
 from bridge.schema import DataType, ScalarType
 from bridge.sql.accumulators import KEPT, Accumulator, Averages, counted_values, merged_columns
 from bridge.sql.aggregates import Aggregate, aggregate_call
@@ -29,10 +30,8 @@ from bridge.sql.analysis import Analysed, Environment
 from bridge.sql.catalogue import Catalogue, View
 from bridge.sql.clauses import refuse_reserved_aliases
 from bridge.sql.connectors import Table
-from bridge.sql.expressions import type_of
 from bridge.sql.failing_rows import leave_out_failing
 from bridge.sql.joined_rows import joined_rows
-from bridge.sql.own_columns import own_part
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
     EventTime,
@@ -51,22 +50,12 @@ from bridge.sql.query import analyse
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key
 from bridge.sql.settings import ALLOW_LATENESS
-from bridge.sql.sink import Result, fit_sink, no_key
+from bridge.sql.sink import Result, fit_sink, no_key, own_part
 from bridge.sql.statements import CreateView, Insert, Name, QueryText
 from bridge.sql.sums import MORE_DIGITS, has_long_sum
 from bridge.sql.tree import QueryTree, Substitute, name_columns, parse_query, spark_text
-from bridge.sql.window_span import WindowSpan
+from bridge.sql.window import WindowSpan
 from bridge.sql.window_tables import settle_windows
-
-__all__ = [
-    "plan_averages",
-    "plan_insert",
-    "plan_query",
-    "plan_view",
-    "plan_windows",
-    "result_accumulators",
-    "result_parts",
-]
 
 
 def plan_averages(select: exp.Query, accumulators: Mapping[str, Accumulator]) -> Averages | None:

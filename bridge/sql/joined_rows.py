@@ -15,8 +15,6 @@ from sqlglot import exp
 
 from bridge.sql.tree import spark_text
 
-__all__ = ["JoinedRows", "Scan", "joined_rows"]
-
 
 @dataclass(frozen=True)
 class Scan:

@@ -10,16 +10,12 @@ from sqlglot import exp
 
 from bridge.ddl.part import unsupported
 from bridge.expressions.type_rules import compare_exactly
-from bridge.sql.distribution import Distribution, union_distribution
 from bridge.sql.expressions import resolve, translate
-from bridge.sql.relation import Changes, Relation
+from bridge.sql.relation import Changes, Distribution, Relation, union_distribution
 from bridge.sql.scope import Item, Scope
-from bridge.sql.terms import Key, Term, column_term
-from bridge.sql.tree import QueryTree
+from bridge.sql.tree import Key, QueryTree, Term, column_term
 from bridge.sql.window import Window
 from bridge.sql.window import joined as joined_windows
-
-__all__ = ["Joined", "check_kind", "conjuncts", "equal_sides", "is_without_condition", "join", "term_of"]
 
 _MOST_KEYS = 16
 _KINDS = {"": "InnerJoin", "LEFT": "LeftOuterJoin", "RIGHT": "RightOuterJoin", "FULL": "FullOuterJoin"}

@@ -14,12 +14,10 @@ from itertools import pairwise
 from bridge.ddl.cursor import Cursor
 from bridge.ddl.intervals import parse_interval
 from bridge.ddl.part import Part
-from bridge.ddl.refused_parts import refuse_parts
+from bridge.ddl.refused_parts import refuse_parts, refuse_stray_tokens
 from bridge.ddl.statement import parse_create_table, table_name
-from bridge.ddl.stray_tokens import refuse_stray_tokens
-from bridge.ddl.tokens import Source, Token
+from bridge.ddl.tokens import Source, Token, tokenize
 from bridge.sql.create_table import Clauses, clauses_of, expanded, without_proctime
-from bridge.sql.split import split
 from bridge.sql.statements import (
     CreateTable,
     CreateView,
@@ -33,9 +31,6 @@ from bridge.sql.statements import (
     WindowCall,
     WindowFunction,
 )
-
-__all__ = ["LEGAL", "parse_script", "replace_calls"]
-
 
 _INTERVALS = {
     WindowFunction.TUMBLE: ("SIZE",),
@@ -388,3 +383,34 @@ def _columns(c: Cursor) -> tuple[Name, ...]:
         return ()
     tokens = c.comma_separated(lambda: c.name("a column"))
     return tuple(Name(t.text, t.start) for t in tokens)
+
+
+def split(source: Source) -> Iterator[Part]:
+    """Yields each statement that is not empty, in order.
+
+    Raises DdlError for a string, name or comment that is not closed, and for a hint, which would be lost as a comment.
+    """
+    tokens = tokenize(source)
+    _refuse_hints(source, tokens)
+    statement: list[Token] = []
+    for token in tokens:
+        if token.keyword != ";" and token.kind != "end":
+            statement.append(token)
+            continue
+        if statement:
+            yield Part(source, (*statement, Token("end", "", token.start, token.start)))
+        statement = []
+
+
+def _refuse_hints(source: Source, tokens: list[Token]) -> None:
+    """Raises DdlError for `/*+ ... */` between two tokens: only comments and blanks are there."""
+    before = 0
+    for token in tokens:
+        hint = source.text.find("/*+", before, token.start)
+        line = source.text[max(before, source.text.rfind("\n", 0, hint) + 1) : hint] if hint >= 0 else "--"
+        if "--" not in line and "//" not in line:
+            raise source.error(
+                "hints (/*+ ... */) are not supported; write options into WITH of the table, and remove the hint",
+                hint,
+            )
+        before = token.end

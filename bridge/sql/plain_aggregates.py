@@ -14,8 +14,6 @@ from sqlglot import exp
 from bridge.sql.accumulators import Accumulator
 from bridge.sql.aggregates import aggregate_call
 
-__all__ = ["PlainAggregate", "PlainColumn", "PlainFunction", "plain_aggregate"]
-
 _CLAUSES = {"expressions", "from_", "group"}
 
 

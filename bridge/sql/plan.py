@@ -21,21 +21,7 @@ from bridge.sql.joined_rows import JoinedRows
 from bridge.sql.plain_aggregates import PlainAggregate
 from bridge.sql.statements import Statement
 from bridge.sql.tree import Substitute
-from bridge.sql.window_span import WindowSpan
-
-__all__ = [
-    "EventTime",
-    "InsertPlan",
-    "PartColumn",
-    "QueryKind",
-    "ResultColumn",
-    "Script",
-    "SourceTable",
-    "StateTable",
-    "WindowPlan",
-    "fingerprint",
-    "words",
-]
+from bridge.sql.window import WindowSpan
 
 _VERSION = 1
 """Raised when the same query comes to other rows, or to other state, than before."""
@@ -143,7 +129,7 @@ class InsertPlan:
     has beside `columns`; see `sql.row_key`."""
     merge_columns: tuple[str, ...]
     """The columns outside of the key that this INSERT has in a sink that others write, too, and `columns` has no
-    others; empty if it writes whole rows. See `own_columns`."""
+    others; empty if it writes whole rows. See `sink`."""
     is_updating: bool
     """False if rows of the result are only ever added."""
     keeps_last: bool

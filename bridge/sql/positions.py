@@ -17,8 +17,6 @@ from bridge.sql.connectors import Table
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree
 
-__all__ = ["POSITION_COLUMNS", "arrival", "select_positions"]
-
 POSITION_COLUMNS = (
     MetadataColumn("__topic", ScalarType("STRING"), "topic", virtual=True),
     MetadataColumn("__partition", ScalarType("INT"), "partition", virtual=True),

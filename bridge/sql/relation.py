@@ -1,17 +1,51 @@
-"""What is known about the result of a query: its columns, its keys, and whether its rows are updated."""
+"""What is known about the result of a query: its columns, its keys, and whether its rows are updated.
+
+A column of a result has a *distribution* if, for each of its values, the rows with that value come from those rows of
+each source that have the same value in one column of that source. The result can then be computed for some values only:
+from the rows of all sources with these values. (Flink's planner calls this a hash distribution: it may send the rows of
+one value to one task.)
+
+Example: in `SELECT city, COUNT(*) FROM users GROUP BY city` the column `city` has the distribution {users: city}, and
+`COUNT(*)` has none. In `a JOIN b ON a.id = b.ref` the columns `id` and `ref` have {a: id, b: ref}; others have none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
+from typing import TypeVar
 
 from bridge.schema import DataType
-from bridge.sql.distribution import Distribution
-from bridge.sql.terms import Key, Term, column_term
+from bridge.sql.tree import Key, Term, column_term
 from bridge.sql.window import Window
 
-__all__ = ["Changes", "QueryColumn", "Relation", "grouped_changes", "project_keys"]
+Distribution = frozenset[tuple[str, str]]
+"""A column for each source of the query, as (source, column): every source is there exactly once."""
+
+_T = TypeVar("_T", bound=Hashable)
+
+
+def scan_distribution(source: str, column: str) -> Distribution:
+    """The distribution of a column of a table that is read."""
+    return frozenset({(source, column)})
+
+
+def union_distribution(one: Distribution | None, other: Distribution | None) -> Distribution | None:
+    """The distribution of a column whose values come from both; None if one has none, or if they name different columns
+    of one source, of which only one could be restricted at a time."""
+    if one is None or other is None:
+        return None
+    both = one | other
+    return both if len({source for source, _ in both}) == len(both) else None
+
+
+def project_distributions(
+    distributions: Mapping[_T, Distribution], outputs: Mapping[_T, Iterable[int]]
+) -> dict[int, Distribution]:
+    """The distributions of the columns of a projection; `outputs` are the columns that are exactly a term."""
+    return {i: d for term, d in distributions.items() for i in outputs.get(term, ())}
+
 
 _MOST_KEYS = 16
 """A join of many keyed tables has many keys, most of them of no use to a sink."""
@@ -48,7 +82,7 @@ class Relation:
     grouping: tuple[str, ...] = field(default=())
     """The columns by which the outermost operation computes its rows, for messages."""
     distributions: Mapping[Term, Distribution] = field(default_factory=dict)
-    """The columns of the result by which it can be computed in parts; see `distribution`."""
+    """The columns of the result by which it can be computed in parts; see above."""
     window: Window | None = None
     """The windows of event time to which its rows belong."""
 

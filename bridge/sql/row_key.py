@@ -18,8 +18,6 @@ from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.relation import Relation
 
-__all__ = ["PART", "RowKey", "add_row_key", "can_have_row_key"]
-
 PART = "__part"
 _NAME = "__key"
 _POSITION = POSITION_COLUMNS[:3]

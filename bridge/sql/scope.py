@@ -11,10 +11,7 @@ from bridge.ddl.cursor import nearest
 from bridge.schema import DataType, RowType
 from bridge.sql.catalogue import Reads
 from bridge.sql.relation import QueryColumn, Relation
-from bridge.sql.terms import Term, column_term
-from bridge.sql.tree import QueryTree
-
-__all__ = ["Item", "Scope"]
+from bridge.sql.tree import QueryTree, Term, column_term
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ from bridge.sql.statements import CreateTable, CreateView, Explain, Insert, SetO
 from bridge.sql.tree import Substitute
 from bridge.user_files import folder_of, location_of, read_text
 
-__all__ = ["load_script", "view_columns"]
-
 _PROCTIME = "a row may be computed again, so it has no time of processing"
 
 

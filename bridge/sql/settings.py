@@ -20,17 +20,6 @@ from bridge.options.kinds import DURATION, STRING, Kind, choice, duration_ms
 from bridge.options.model import Option, Support
 from bridge.sql.statements import Insert, SetOption, Statement
 
-__all__ = [
-    "ALLOW_LATENESS",
-    "BAD_RECORDS",
-    "CLOSED_WINDOWS",
-    "IDLE_TIMEOUT",
-    "KEYS",
-    "NOT_NULL",
-    "Settings",
-    "settings",
-]
-
 ALLOW_LATENESS = "table.exec.emit.allow-lateness"
 IDLE_TIMEOUT = "table.exec.source.idle-timeout"
 NOT_NULL = "table.exec.sink.not-null-enforcer"

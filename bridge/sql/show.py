@@ -7,8 +7,6 @@ from typing import Any
 from bridge.sql.connectors import Table
 from bridge.sql.plan import InsertPlan, ResultColumn, Script, SourceTable, WindowPlan
 
-__all__ = ["as_json", "as_rows"]
-
 
 def as_rows(script: Script) -> dict[str, str]:
     """Returns the statements, tables and INSERTs of a script as rows of two columns. Nothing in them is secret."""

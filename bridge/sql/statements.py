@@ -10,20 +10,6 @@ from bridge.ddl import Ddl
 from bridge.ddl.part import Part
 from bridge.ddl.tokens import Source, Token
 
-__all__ = [
-    "CreateTable",
-    "CreateView",
-    "Explain",
-    "Insert",
-    "Name",
-    "QueryKeyword",
-    "QueryText",
-    "SetOption",
-    "Statement",
-    "WindowCall",
-    "WindowFunction",
-]
-
 
 @dataclass(frozen=True)
 class Name:

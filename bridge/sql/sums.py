@@ -13,16 +13,6 @@ from bridge.expressions.arithmetic import cut_decimal, wrapped
 from bridge.expressions.template import spark
 from bridge.schema import ScalarType
 
-__all__ = [
-    "LONGEST",
-    "MORE_DIGITS",
-    "MOST_DIGITS",
-    "has_long_sum",
-    "note_sum",
-    "with_wrapping_sums",
-    "wrapping_sum",
-]
-
 MOST_DIGITS, MORE_DIGITS = 38, 10
 """Of a DECIMAL in Spark, and those by which SUM widens one."""
 LONGEST = MOST_DIGITS - MORE_DIGITS

@@ -14,10 +14,7 @@ from bridge.sql.joins import term_of
 from bridge.sql.positions import arrival
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.scope import Scope
-from bridge.sql.terms import Key, Term, column_term
-from bridge.sql.tree import QueryTree, comparable_text
-
-__all__ = ["Partition", "TopN", "match", "rank_changes", "rank_keys", "resolve_rank"]
+from bridge.sql.tree import Key, QueryTree, Term, column_term, comparable_text
 
 ROW_NUMBER_TYPE = ScalarType("BIGINT", nullable=False)
 

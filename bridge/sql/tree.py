@@ -12,17 +12,6 @@ from bridge.ddl.tree import Tree
 from bridge.sql.statements import Name, QueryText, WindowCall
 from bridge.sql.sums import with_wrapping_sums
 
-__all__ = [
-    "QueryTree",
-    "Substitute",
-    "comparable_text",
-    "leftmost",
-    "name_columns",
-    "parse_query",
-    "spark_text",
-]
-
-
 Substitute = Callable[[str, int], str]
 """Returns a string of the script with its references (`${env:X}`) substituted; called with its offset."""
 
@@ -101,3 +90,15 @@ def spark_text(tree: exp.Expr) -> str:
     """Returns Spark SQL in which all names are quoted."""
     tree = with_wrapping_sums(tree)
     return str(tree.sql("spark", identify=True, normalize_functions=False, comments=False))
+
+
+Term = frozenset[int]
+"""A column by its index; several columns are COALESCE of them, as the merged key columns of a full join."""
+
+Key = frozenset[Term]
+"""Columns that together identify a row, and by which a changed row replaces its former value."""
+
+
+def column_term(index: int) -> Term:
+    """Returns the term of one column."""
+    return frozenset((index,))

@@ -12,11 +12,21 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from bridge.sql.terms import Key, Term, column_term
-from bridge.sql.tree import QueryTree
-from bridge.sql.window_span import WindowSpan
+from bridge.sql.tree import Key, QueryTree, Term, column_term
 
-__all__ = ["Window", "WindowInput", "check_distinct", "grouped", "joined", "ranked", "united", "window_keys"]
+
+@dataclass(frozen=True)
+class WindowSpan:
+    """Windows of `size_ms`; each `step_ms` another one begins (those of CUMULATE are taken as the largest of them)."""
+
+    size_ms: int
+    step_ms: int
+    offset_ms: int = 0
+
+    def last_end_ms(self, time_ms: int) -> int:
+        """The end, exclusive, of the last window that has rows of this time; epoch milliseconds."""
+        return time_ms - (time_ms - self.offset_ms) % self.step_ms + self.size_ms
+
 
 _WAY_OUT = (
     "these rows come when their window closes. Write them into a table with one INSERT, and read that table with "

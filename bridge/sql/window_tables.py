@@ -16,12 +16,8 @@ from bridge.ddl.part import unsupported
 from bridge.schema import DataType, ScalarType
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import WindowCall, WindowFunction
-from bridge.sql.terms import Key, column_term
-from bridge.sql.tree import QueryTree
-from bridge.sql.window import Window, WindowInput
-from bridge.sql.window_span import WindowSpan
-
-__all__ = ["AFTER", "COLUMNS", "UNTIL", "settle_windows", "window_table"]
+from bridge.sql.tree import Key, QueryTree, column_term
+from bridge.sql.window import Window, WindowInput, WindowSpan
 
 COLUMNS = ("window_start", "window_end", "window_time")
 AFTER, UNTIL = "windows_after", "windows_until"

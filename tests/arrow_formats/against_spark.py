@@ -21,8 +21,6 @@ from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.schema import RowField, RowType
 from bridge.ways import NotThisWay
 
-__all__ = ["array", "by_arrow", "by_spark", "compare", "exact", "made", "spec"]
-
 
 def spec(format: str, types: dict[str, str], **options: Any) -> FormatSpec:
     """A format with fields of these types, as DDL."""

@@ -19,8 +19,6 @@ from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.ways import NotThisWay
 from tests.arrow_formats.against_spark import array, exact
 
-__all__ = ["Change", "changes_by_arrow", "changes_of", "compare_changes", "made_changes"]
-
 Change = tuple[str, dict[str, Any]]
 """'+' with a row, or '-U' or '-D' with the key's fields."""
 

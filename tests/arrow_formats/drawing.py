@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, settings
 
-__all__ = ["times"]
-
 
 def times(count: int) -> settings:
     """Play `count` examples, and print what repeats one that fails."""

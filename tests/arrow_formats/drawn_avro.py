@@ -15,8 +15,6 @@ from bridge.formats.avro.decode import structure
 from bridge.schema import DataType, RowField, RowType
 from tests.formats.support import scalar
 
-__all__ = ["SCALARS", "SYMBOLS", "damaged", "document", "documents", "drawn_row", "drawn_writer"]
-
 SCALARS: list[DataType] = [
     *(scalar(n) for n in "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE STRING BYTES DATE".split()),
     *(

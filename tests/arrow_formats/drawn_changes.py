@@ -13,8 +13,6 @@ from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 from tests.arrow_formats import drawn_json
 from tests.arrow_formats.drawn_json import json_object
 
-__all__ = ["KEYS", "Documents", "drawn_spec"]
-
 KEYS = ["flag", "int", "big", "text", "char", "money", "whole", "day", "at3", "ltz6", "ünï 名"]
 """Fields that may be in a key; of the last one, a row, the decoders know nothing that they would not know of others."""
 

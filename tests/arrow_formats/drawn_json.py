@@ -10,8 +10,6 @@ from datetime import date, datetime, timedelta
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 from tests.formats.support import row_type, scalar
 
-__all__ = ["TYPES", "damaged", "document", "json_object", "odd", "usual", "usual_document"]
-
 TYPES: dict[str, DataType] = {
     "flag": scalar("BOOLEAN"),
     "tiny": scalar("TINYINT"),

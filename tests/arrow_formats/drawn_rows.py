@@ -14,8 +14,6 @@ from bridge.columns import KIND, POSITION
 from bridge.schema import DataType, ScalarType, quote
 from tests.formats.support import scalar
 
-__all__ = ["TYPES", "drawn_rows"]
-
 TYPES: dict[str, DataType] = {
     "flag": scalar("BOOLEAN"),
     "tiny": scalar("TINYINT"),

@@ -174,7 +174,7 @@ def test_a_decoder_is_sent_to_workers() -> None:
 
 def test_workers_import_little() -> None:
     program = """
-import sys, bridge.arrow_formats.avro, bridge.arrow_formats.avro_confluent, bridge.arrow_formats.raw
+import sys, bridge.arrow_formats.avro, bridge.arrow_formats.raw
 print([m for m in ("pyspark", "pydantic", "pandas", "fastavro", "bridge.options", "bridge.config") if m in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
 from bridge.arrow_formats.arrow_types import arrow_schema
-from bridge.arrow_formats.avro_confluent import AvroConfluentArrowDecoder
+from bridge.arrow_formats.avro import AvroConfluentArrowDecoder
 from bridge.arrow_formats.base import ArrowDecoder, SchemaArrowDecoder
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.definition import FormatSpec

@@ -21,7 +21,7 @@ from bridge.arrow_formats.catalog import change_arrow_decoder
 from bridge.definition import FormatSpec
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.format_rules.avro_derive import derive
-from bridge.format_rules.avro_table_schema import envelope
+from bridge.format_rules.avro_given import envelope
 from bridge.schema import RowField, RowType
 from bridge.secret import Secret
 from bridge.ways import NotThisWay

@@ -10,8 +10,6 @@ from benchmarks.jobs import Commit, Ran
 from benchmarks.results import Entry
 from benchmarks.topics import Load
 
-__all__ = ["Ground"]
-
 
 class Ground:
     """Says how long each job took: the recipe a second a batch, the bridge a fifth of that, Flink a tenth."""

@@ -23,8 +23,6 @@ from tests.cases.schemas import Schemas
 from tests.cases.values import comparable, payload
 from tests.reader import messages
 
-__all__ = ["Bench", "Wire", "World", "rows_of"]
-
 _SECONDS = 20.0
 _count = itertools.count(1)
 

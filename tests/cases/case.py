@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Case", "Part", "load"]
-
 DOCUMENTATION = frozenset(
     {"id", "name", "kind", "source", "licence", "derived", "notes", "note", "why", "formats_upstream"}
     | {"changes_note", "divergence", "role", "partition_keys"}

@@ -16,8 +16,6 @@ from bridge.schema import DataType, quote
 from tests.cases.outcome import Unsupported
 from tests.cases.values import comparable, from_case
 
-__all__ = ["Commits", "Shape", "commit", "read_feed"]
-
 Shape = Sequence[tuple[str, DataType]]
 """Column names and types, in the order in which a case writes its rows."""
 

@@ -22,8 +22,6 @@ from tests.cases.case import Part
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.values import comparable, from_case, payload
 
-__all__ = ["decode", "encode"]
-
 _AT = DecodedColumn()
 _ANY_TOPIC = "documents"
 _Row = tuple[Any, ...] | None

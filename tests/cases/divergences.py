@@ -11,8 +11,6 @@ import yaml
 
 from tests.cases.case import Case
 
-__all__ = ["Divergence", "find", "read"]
-
 FILE = Path(__file__).parent / "divergences.yaml"
 
 

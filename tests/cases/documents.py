@@ -23,8 +23,6 @@ from tests.cases.pipeline import columns_of
 from tests.cases.refusal import check_refusal
 from tests.cases.values import comparable, from_case, payload, types
 
-__all__ = ["run"]
-
 _AT = DecodedColumn()
 _NULL_MAP_KEY = "NULL_MAP_KEY"
 _KEY = "the_key_of_the_runner"

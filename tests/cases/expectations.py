@@ -15,16 +15,6 @@ from tests.cases.changelog import Commits, Shape
 from tests.cases.outcome import Mismatch
 from tests.cases.values import comparable, from_case, payload
 
-__all__ = [
-    "check_changelog",
-    "check_per_key",
-    "check_records",
-    "check_same",
-    "check_table",
-    "expected_rows",
-    "row_of",
-]
-
 _WHERE = re.compile(r"expected_where_(.+)_(ge|gt|le|lt|eq)_(-?\d+)")
 
 

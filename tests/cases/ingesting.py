@@ -25,8 +25,6 @@ from tests.cases.queries import check_as_of, check_query
 from tests.cases.refusal import check_refusal
 from tests.cases.values import types
 
-__all__ = ["run", "shape_of"]
-
 _ELSEWHERE: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parent / "elsewhere.yaml").read_text(encoding="utf-8")
 )

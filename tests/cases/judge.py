@@ -15,8 +15,6 @@ from tests.cases.case import Case, Part
 from tests.cases.divergences import Divergence, find
 from tests.cases.outcome import Kind, Mismatch, Outcome, Unsupported, worst
 
-__all__ = ["Judge"]
-
 _PATIENCE = 60.0
 _WHOLE = {
     "ingest": ingesting.run,

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Kind", "Mismatch", "Outcome", "Unsupported", "summary", "too_many", "worst"]
-
 
 class Kind(IntEnum):
     """Ordered from best to worst: the worst vector determines the outcome of its case."""

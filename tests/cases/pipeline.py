@@ -15,8 +15,6 @@ from tests.cases.case import Part
 from tests.cases.outcome import Unsupported
 from tests.cases.values import split
 
-__all__ = ["columns_of", "create_table", "options_of", "write"]
-
 REGISTRY = "http://127.0.0.1:9"
 """A placeholder, which a bench replaces by the URL of its registry where the case needs one."""
 LONG_MAX = "9223372036854775807"

@@ -20,8 +20,6 @@ from tests.cases.ingesting import expect_refusal, feed_of, shape_of
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.values import comparable, from_case
 
-__all__ = ["roundtrip", "run"]
-
 _ADDS = ("+I", "+U")
 
 

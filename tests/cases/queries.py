@@ -15,8 +15,6 @@ from tests.cases.expectations import check_same, row_of
 from tests.cases.outcome import Unsupported
 from tests.cases.values import types
 
-__all__ = ["check_as_of", "check_query"]
-
 
 def check_query(bench: Bench, definition: Definition, part: Part, topic: str) -> None:
     """Runs a SELECT ... GROUP BY without FROM on the table; compares values as text."""

@@ -12,8 +12,6 @@ import re
 from bridge.errors import BridgeError
 from tests.cases.outcome import Mismatch
 
-__all__ = ["check_refusal", "names"]
-
 _QUOTED = re.compile(r"'([^'\s]{1,60})'|\"([^\"\s]{1,60})\"")
 _KEY = re.compile(r"(?<![\w.-])[a-z]+(?:[.-][a-z]+)*[.-][a-z]+(?:[.-][a-z]+)*(?![\w-])")
 _CAPITALS = re.compile(r"(?<![\w`'])[A-Z][A-Z_]{2,}(?![\w`'])")

@@ -12,8 +12,6 @@ from tests.cases.changelog import commit
 from tests.cases.expectations import check_same
 from tests.cases.ingesting import expect_refusal, shape_of
 
-__all__ = ["run"]
-
 
 def run(bench: Bench, part: Part) -> None:
     """Publishes a row that names `row_topic`; it must arrive in `expected_topic`, or be rejected.

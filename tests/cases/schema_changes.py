@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.cases.case import Part
 
-__all__ = ["after"]
-
 Columns = list[tuple[str, str]]
 
 

@@ -16,8 +16,6 @@ from pyspark.sql import SparkSession
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from tests.cases.outcome import Unsupported
 
-__all__ = ["Schemas"]
-
 _LAST_ID = 5000
 
 

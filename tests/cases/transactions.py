@@ -12,8 +12,6 @@ from confluent_kafka import Producer
 from tests.cases.bench import Bench
 from tests.cases.outcome import Unsupported
 
-__all__ = ["produce"]
-
 _SECONDS = 20.0
 _DESCRIPTION = re.compile(
     r"(\d+) transactions?(?:,| x) (\d+) messages?(?: on (p\d+(?: and p\d+)*)(?: each)?)?"

@@ -25,8 +25,6 @@ from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.refusal import check_refusal
 from tests.cases.values import split
 
-__all__ = ["run"]
-
 _PROSE: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "prose.yaml").read_text(encoding="utf-8"))
 _TOPIC = "validated"
 

@@ -17,8 +17,6 @@ from bridge import ddl
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote, unsupported
 from tests.cases.outcome import Unsupported
 
-__all__ = ["NULL_KEY", "comparable", "from_case", "payload", "split", "types"]
-
 NULL_KEY = "<NULL>"
 """The null key of a map in case files."""
 

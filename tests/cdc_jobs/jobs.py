@@ -12,8 +12,6 @@ from deltalake import write_deltalake
 from bridge.cdc_jobs import Job, load_job
 from bridge.errors import BridgeError
 
-__all__ = ["DELTA", "KAFKA", "SINK", "load", "refusal", "write_shop", "write_table", "written"]
-
 DELTA = """source:
   type: delta
   path: lake

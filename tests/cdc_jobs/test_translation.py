@@ -1,13 +1,26 @@
-"""Projections and filters become the SELECT of an INSERT; errors have their place in the job."""
+"""Projections and filters become the SELECT of an INSERT; errors have their place in the job.
+
+Projections are taken apart as Flink CDC does.
+
+Projections and filters of a job go the way of a SELECT: the vectors of Flink become the same Spark SQL.
+"""
 
 from __future__ import annotations
 
+import random
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from bridge.cdc_jobs.translation import Projected, expression_names, project, unescaped
+from bridge.ddl.tokens import Source
+from bridge.errors import DdlError
 from bridge.sql import InsertPlan
 from tests.cdc_jobs.jobs import DELTA, KAFKA, SINK, load, refusal
+from tests.expressions.places import SOURCE, selected, transformed
+from tests.expressions.vectors import drawn_seed, spark_text, vectors
 
 PLAIN_KAFKA = KAFKA.replace("debezium-json", "json").replace(", PRIMARY KEY (id) NOT ENFORCED", "")
 
@@ -188,3 +201,137 @@ def test_a_rule_without_a_table_is_warned_of(shop: Path) -> None:
     job = load(shop, DELTA + SINK + transform("filter: id > 1", table="shop.nothing"))
     assert job.warnings == ("transform.0: no table of the source matches 'shop.nothing'",)
     assert job.script is None
+
+
+COLUMNS = ("id", "name", "price")
+
+
+def projected(text: str, table: tuple[str, ...] = ("shop", "orders")) -> list[tuple[str, str]]:
+    """The columns, each with its expression as it gets into the script."""
+    source = unescaped(Source(text, "f"))
+    return [(c.name, _text(source, c)) for c in project(Source(text, "f"), COLUMNS, table)]
+
+
+def _text(source: Source, column: Projected) -> str:
+    return "".join(p if isinstance(p, str) else source.text[slice(*p)] for p in column.expression)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("\\*", [("id", ""), ("name", ""), ("price", "")]),
+        ("*", [("id", ""), ("name", ""), ("price", "")]),
+        ("price, id", [("price", ""), ("id", "")]),
+        (
+            "\\*, UPPER(name) AS name, price * 2 as twice",
+            [("id", ""), ("name", "UPPER(name)"), ("price", ""), ("twice", "price * 2")],
+        ),
+        (
+            "UPPER(name) AS name, \\*",
+            [("name", "UPPER(name)"), ("id", ""), ("price", "")],
+        ),
+        ("COALESCE(name, 'a, b') AS `a name`, id", [("a name", "COALESCE(name, 'a, b')"), ("id", "")]),
+        (
+            "\\*, price \\* 2 /* \\* */ AS twice, REPLACE(name, '\\*', ' *') AS `\\*`",
+            [
+                ("id", ""),
+                ("name", ""),
+                ("price", ""),
+                ("twice", "price  * 2"),
+                ("\\*", "REPLACE(name, '\\*', ' *')"),
+            ],
+        ),
+        ("CAST(id AS STRING) AS id", [("id", "CAST(id AS STRING)")]),
+        (
+            "id, __namespace_name__ AS n, __schema_name__ || '.' || __table_name__ AS t",
+            [("id", ""), ("n", "''"), ("t", "'shop' || '.' || 'orders'")],
+        ),
+    ],
+)
+def test_columns(text: str, columns: list[tuple[str, str]]) -> None:
+    assert projected(text) == columns
+
+
+def test_the_metadata_of_a_table_with_three_parts() -> None:
+    assert projected("__namespace_name__ AS n", ("it's", "public", "t")) == [("n", "'it''s'")]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("id, nam", 5, "table shop.orders has no column `nam`; did you mean `name`?"),
+        ("id, UPPER(name)", 5, "an expression needs a name: UPPER(name) AS upper_name"),
+        ("__table_name__", 1, "an expression needs a name"),
+        ("id,, name", 4, "a column is missing here; remove the comma, or name one"),
+        ("id, name,", 10, "a column is missing here"),
+        ("id, __data_event_type__ AS op", 5, "__data_event_type__ is not a part of a row"),
+        ("id AS __id", 7, "column `__id`: names that start with two underscores are reserved for the bridge"),
+        ("id AS 'x'", 1, "an expression needs a name"),
+        ("'open", 1, "this string is not closed"),
+    ],
+)
+def test_what_is_refused(text: str, column: int, message: str) -> None:
+    with pytest.raises(DdlError) as error:
+        projected(text)
+    assert str(error.value).startswith(f"f:1:{column}: {message}")
+
+
+def test_words_of_an_expression() -> None:
+    assert expression_names(Source("new_name = 'SHANGHAI' AND `a b` > 1", "f")) == {"new_name", "AND", "a b"}
+
+
+_DRAWN, _AT_ONCE, _PARTS = 100, 20, 8
+
+
+def _accepted(expressions: Iterable[str]) -> list[tuple[str, str]]:
+    """Those that a computed column takes, with their Spark SQL there."""
+    found = []
+    for text in expressions:
+        try:
+            found.append((text, spark_text(text)))
+        except DdlError:
+            continue
+    return found
+
+
+def _of_columns() -> dict[str, str]:
+    """The vectors with columns that Flink does not refuse, with their types; without maps that JSON cannot have."""
+    return {
+        v.expression: v.type
+        for v in vectors()
+        if v.refused is None and "c_" in v.expression and not re.search("MAP<(?!STRING|CHAR|VARCHAR)", v.type)
+    }
+
+
+def _check(folder: Path, expressions: Mapping[str, str]) -> None:
+    accepted = _accepted(expressions)
+    for at in range(0, len(accepted), _AT_ONCE):
+        chosen = accepted[at : at + _AT_ONCE]
+        items = "rid, " + ", ".join(f"{text} AS v{n}" for n, (text, _) in enumerate(chosen))
+        conditions = [
+            (text, computed) for text, computed in chosen if expressions[text].startswith("BOOLEAN")
+        ]
+        condition = " AND ".join(f"({text})" for text, _ in conditions)
+        query = selected(items, condition)
+        assert f"FROM ({query}) AS `transform_orders`" in transformed(folder, items, condition)
+        parts = [f", {_qualified(computed)} AS `v{n}`" for n, (_, computed) in enumerate(chosen)]
+        parts += [f"({_qualified(computed)})" for _, computed in conditions]
+        assert [part for part in parts if part not in query] == []
+
+
+def _qualified(text: str) -> str:
+    """The text of a computed column with the columns of the table as in a SELECT."""
+    return re.sub(r"(?<!`\.)`(c_\w+)`", rf"`{SOURCE}`.`\1`", text)
+
+
+def test_a_sample_becomes_the_same(tmp_path: Path) -> None:
+    seed = drawn_seed()
+    every = _of_columns()
+    _check(tmp_path, {text: every[text] for text in random.Random(seed).sample(list(every), _DRAWN)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_all_become_the_same(tmp_path: Path, part: int) -> None:
+    every = _of_columns()
+    _check(tmp_path, {text: every[text] for text in list(every)[part::_PARTS]})

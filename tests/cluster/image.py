@@ -16,8 +16,6 @@ from pathlib import Path
 
 from dockerfile_parse import DockerfileParser
 
-__all__ = ["Image"]
-
 
 class Image:
     """What the steps leave: `root` is the folder that stands for /, `base` the image that FROM names."""

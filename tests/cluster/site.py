@@ -20,8 +20,6 @@ from tests.faults.parquet import Log
 from tests.object_store import BUCKET, ObjectStore
 from tests.reader import messages
 
-__all__ = ["Site", "commands", "python_with_packages"]
-
 _PAGE = Page(DOCS / "cluster.md")
 # For two cores and a few rows: code that Spark generates does not pay back what it costs.
 _SETTINGS = """

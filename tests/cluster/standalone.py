@@ -19,8 +19,6 @@ from bridge import jars
 from bridge.embedded.processes import HOST, free_port, start_watchdog, stop_process
 from bridge.spark_versions import SCALA
 
-__all__ = ["SPARK_HOME", "Standalone", "bare_environment"]
-
 SPARK_HOME = jars.pyspark_jars().parent
 _DEPLOY = "org.apache.spark.deploy"
 # Every JVM here lives for seconds, among four others on two cores.

@@ -6,8 +6,6 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 
-__all__ = ["AT", "RECORD"]
-
 RECORD = pa.schema(
     {
         "key": pa.binary(),

@@ -11,8 +11,6 @@ from deltalake import DeltaTable
 from bridge.delta.table import Table
 from bridge.log_layout import commit_file, log_folder
 
-__all__ = ["age"]
-
 
 def age(table: Table, *, commits: int, removed: int) -> None:
     """Add `commits` that together remove `removed` files which the table never had, and a checkpoint, which names all

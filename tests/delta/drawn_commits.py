@@ -15,8 +15,6 @@ from pyspark.sql import types as T
 from bridge.delta.table import Table
 from tests.delta.tables import FIELDS, append, commit_by_hand, log_file
 
-__all__ = ["MOMENT", "WIDE", "add_by_hand", "counted", "play", "sql"]
-
 WIDE = (
     *FIELDS,
     T.StructField("d", T.DecimalType(38, 9)),

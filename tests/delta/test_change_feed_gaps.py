@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import create_table, open_table
 from bridge.errors import REPUBLISH, GapError, TableError
 from tests.delta.tables import FIELDS, append, log_file, made
@@ -46,7 +47,7 @@ def test_a_feed_that_was_off_in_between(spark: SparkSession, lake: Path) -> None
         "to keep more history raise delta.logRetentionDuration and "
         "delta.deletedFileRetentionDuration"
     )
-    with pytest.raises(GapError, match="the change data feed was off"), change_feed.feed_errors(table, 2, 2):
+    with pytest.raises(GapError, match="the change data feed was off"), feed_errors(table, 2, 2):
         change_feed.changes(table, 2, 2).collect()
     change_feed.check_feed(table, 3, 4, table.id)
     assert change_feed.changes(table, 3, 4).count() == 1
@@ -74,10 +75,10 @@ def test_files_that_were_vacuumed(spark: SparkSession, lake: Path) -> None:
     vacuumed = "needed, but files of those versions have been vacuumed"
     with (
         pytest.raises(GapError, match=f"versions 1 to 2 are {vacuumed}"),
-        change_feed.feed_errors(table, 1, 2),
+        feed_errors(table, 1, 2),
     ):
         change_feed.changes(table, 1, 2).collect()
-    with pytest.raises(GapError, match=f"version 1 is {vacuumed}"), change_feed.feed_errors(table, 1, 1):
+    with pytest.raises(GapError, match=f"version 1 is {vacuumed}"), feed_errors(table, 1, 1):
         change_feed.snapshot(table, 1).collect()
 
 
@@ -105,12 +106,12 @@ def test_other_failures_pass_through_the_wrapper(spark: SparkSession, lake: Path
     table = made(spark, lake / "t", rows=[(1, "a")])
     with (
         pytest.raises(Exception, match="a failure of another step") as caught,
-        change_feed.feed_errors(table, 1, 1),
+        feed_errors(table, 1, 1),
     ):
         change_feed.changes(table, 1, 1).selectExpr("raise_error('a failure of another step')").collect()
     assert not isinstance(caught.value, GapError)
     shutil.rmtree(lake / "t")
     with pytest.raises(TableError, match="no Delta table at"):
         change_feed.changes(table, 1, 1)
-    with pytest.raises(ZeroDivisionError), change_feed.feed_errors(table, 1, 1):
+    with pytest.raises(ZeroDivisionError), feed_errors(table, 1, 1):
         raise ZeroDivisionError

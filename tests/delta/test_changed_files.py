@@ -19,6 +19,7 @@ from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
 from bridge.delta import changed_files as by_log
 from bridge.delta.changed_files import CHANGE_TYPE, COMMIT_VERSION
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table, open_table
 from bridge.errors import GapError
 from tests.delta.drawn_commits import MOMENT, WIDE, add_by_hand, counted, play, sql
@@ -178,7 +179,7 @@ def test_a_file_that_is_gone_is_named_by_delta(spark: SparkSession, lake: Path) 
     change_feed.check_feed(table, 2, 2, table.id)  # it reads the log only
     with (
         pytest.raises(GapError, match="version 2 is needed, but files of those versions have been vacuumed"),
-        change_feed.feed_errors(table, 2, 2),
+        feed_errors(table, 2, 2),
     ):
         change_feed.changes(table, 2, 2).collect()
 

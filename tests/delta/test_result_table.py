@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
-from bridge.delta.quality_results import COLUMNS, QUALITY_RESULTS
+from bridge.delta.result_table import QUALITY_COLUMNS, QUALITY_RESULTS
 from bridge.errors import TableError
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
@@ -27,7 +27,7 @@ def test_a_run_is_one_commit_and_one_file(spark: SparkSession, target: DeltaTarg
     QUALITY_RESULTS.append(spark, target, [ROW, {**ROW, "number": 2}])
     QUALITY_RESULTS.append(spark, target, [{**ROW, "run_id": "r2"}])
     frame = QUALITY_RESULTS.stored(spark, target)
-    assert frame is not None and frame.columns == list(COLUMNS)
+    assert frame is not None and frame.columns == list(QUALITY_COLUMNS)
     stored = [(r["run_id"], r["number"], r["started"].astimezone(timezone.utc)) for r in frame.collect()]
     assert sorted(stored, key=str) == [("r1", 2, STARTED), ("r1", None, STARTED), ("r2", None, STARTED)]
     history = spark.sql(f"DESCRIBE HISTORY delta.`{target.path}`").orderBy("version").collect()
@@ -47,7 +47,7 @@ def test_a_table_of_an_older_bridge_grows_and_is_read_before_it_has(
     assert frame is not None
     assert [(r["run_id"], r["lag"], r["columns"]) for r in frame.collect()] == [("r0", None, None)]
     QUALITY_RESULTS.append(spark, target, [ROW])
-    assert set(COLUMNS) == set(spark.read.format("delta").load(str(target.path)).columns)
+    assert set(QUALITY_COLUMNS) == set(spark.read.format("delta").load(str(target.path)).columns)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_table_of_the_catalog_and_of_a_newer_bridge(
     target = DeltaTarget(table=unique("results").replace("-", "_"))
     QUALITY_RESULTS.append(spark, target, [ROW])
     comments = {f.name: f.metadata.get("comment") for f in spark.table(str(target.table)).schema}
-    assert comments == {name: meaning for name, (_, meaning) in COLUMNS.items()}
+    assert comments == {name: meaning for name, (_, meaning) in QUALITY_COLUMNS.items()}
     spark.sql(f"ALTER TABLE {target.table} ADD COLUMN (mood string)")
     QUALITY_RESULTS.append(spark, target, [ROW])
     assert "mood" in spark.table(str(target.table)).columns

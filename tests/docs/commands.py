@@ -14,8 +14,6 @@ import typer
 from bridge.cli.app import app
 from tests.docs.pages import ROOT
 
-__all__ = ["COMMANDS", "OPTIONS", "check_bridge", "check_line"]
-
 _APP = typer.main.get_group(app)
 COMMANDS: dict[str, Any] = {
     f"{name} {sub}" if sub else name: command

@@ -13,8 +13,6 @@ from bridge import config
 from bridge.definition import Definition
 from tests.docs.pages import EVERY, ROOT, Page
 
-__all__ = ["KEYS", "SECTIONS", "create_table", "load"]
-
 SECTIONS = frozenset(config.json_schema()["properties"])
 KEYS = frozenset(
     re.findall(

@@ -14,8 +14,6 @@ from bridge.cdc_jobs.model import JobFile
 from tests.cdc_jobs.jobs import write_table
 from tests.docs.pages import DOCS, Page
 
-__all__ = ["SECTIONS", "load"]
-
 SECTIONS = frozenset(JobFile.model_fields)
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["BY_HAND", "DOCS", "EVERY", "ROOT", "Page", "Snippet"]
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 _WRITTEN_BY_PROGRAMS = re.compile(r"options|performance.*|reliability.*|sizing|sql-conformance")

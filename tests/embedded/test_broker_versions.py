@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.embedded.broker import Broker
-from bridge.kafka.broker_version import broker_version
+from bridge.kafka.admin import broker_version
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations import surroundings

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from tests.expressions.vectors import Vector, given
 
-__all__ = ["DIFFERENCES", "Difference", "is_known"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -13,8 +13,6 @@ from bridge.sql.parse import parse_script
 from bridge.sql.statements import CreateTable, Explain, QueryText
 from tests.cdc_jobs.jobs import SINK, load
 
-__all__ = ["SOURCE", "selected", "transformed"]
-
 SOURCE = "source_orders"
 """The table of the expressions; a job with a table `orders` names it so."""
 _TABLE = f"({columns()}, PRIMARY KEY (rid) NOT ENFORCED)"

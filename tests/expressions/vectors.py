@@ -36,23 +36,6 @@ from bridge.errors import DdlError
 from bridge.expressions.failures import failure, without_failures
 from bridge.schema import DataType
 
-__all__ = [
-    "TYPES",
-    "Vector",
-    "accepted",
-    "columns_of",
-    "drawn_seed",
-    "evaluate",
-    "failure_text",
-    "given",
-    "inputs",
-    "is_same",
-    "spark_text",
-    "translated",
-    "values_of",
-    "vectors",
-]
-
 
 def columns_of(columns: str) -> Mapping[str, DataType]:
     """The types of columns by their names."""

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from tests.faults.checker import Verdict, check_batches
 from tests.faults.history import Acked, Commit, Record, Row
 
-__all__ = ["AppendHistory", "judge_appends"]
-
 Place = tuple[int, int]
 """(partition, offset) of a record."""
 

@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["carry"]
-
 _AGAIN_SECONDS = 0.3
 _PAUSE_SECONDS = 15.0
 

@@ -19,8 +19,6 @@ from tests.faults.reading import AppendObserver, Observer
 from tests.faults.writer import Writer
 from tests.pipelines.world import World
 
-__all__ = ["CheckedIngest"]
-
 _VALUE = "id BIGINT, seq BIGINT, writer STRING, seed BIGINT"
 _COLUMNS = f"{_VALUE}, PRIMARY KEY (id) NOT ENFORCED"
 _ROWS_COLUMNS = f"{_VALUE}, p INT METADATA FROM 'partition' VIRTUAL, o BIGINT METADATA FROM 'offset' VIRTUAL"

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from tests.faults.history import Commit, History, Record, Row, UserCommit, changes, fold
 
-__all__ = ["FAULTS", "Verdict", "check_batches", "judge"]
-
 FAULTS = (
     "lost",
     "duplicated",

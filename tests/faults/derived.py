@@ -16,8 +16,6 @@ from tests.faults.checker import Verdict
 from tests.faults.documents import KEY_TYPES
 from tests.faults.history import Row
 
-__all__ = ["JOB", "SCRIPT", "Output", "Sent", "final", "job_file", "judge_output", "outputs", "script_file"]
-
 SCRIPT, JOB = "script in SQL", "job of Flink CDC"
 Rows = Mapping[int, Row]
 Result = Mapping[Hashable, Hashable]

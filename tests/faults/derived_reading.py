@@ -17,8 +17,6 @@ from tests.faults.parquet import Log
 from tests.faults.reading import Observer, commit_of
 from tests.reader import messages
 
-__all__ = ["DerivedObserver"]
-
 _LOOK_SECONDS = 1.0
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Disk", "mounted"]
-
 
 class Disk:
     """A mounted file system of a few megabytes; `folder` is an empty folder on it."""

@@ -19,8 +19,6 @@ import fastavro
 
 from tests.faults.history import Row
 
-__all__ = ["BAD", "KEYS", "KEY_TYPES", "UNKNOWN", "Documents", "KeyType"]
-
 KEYS = 300
 UNKNOWN = -1
 """The number of every key that the writer has not sent."""

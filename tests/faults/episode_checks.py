@@ -14,8 +14,6 @@ from tests.faults.lane import Lane
 from tests.faults.parquet import Log
 from tests.faults.reading import leftovers, log_scratch, open_transactions
 
-__all__ = ["LEAKS", "check_appends", "check_lane", "check_vacuum", "find_leaks"]
-
 LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
 
 

@@ -27,8 +27,6 @@ from tests.faults.nodes import Nodes, nodes
 from tests.faults.reading import AppendObserver, Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
 
-__all__ = ["QUICK_RETURN", "Ground", "World", "ground", "world"]
-
 PARTITIONS, GROWN = 3, 5
 _RATE = 25
 QUICK_RETURN = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "1000"}

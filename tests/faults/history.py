@@ -10,22 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = [
-    "USERS_NAME",
-    "USERS_SHARE",
-    "Acked",
-    "Commit",
-    "History",
-    "Record",
-    "Row",
-    "UserCommit",
-    "changes",
-    "fold",
-    "last_of",
-    "states",
-    "written_by_a_user",
-]
-
 Row = tuple[int, str, int]
 Vector = Mapping[int, int]
 """The next offset of each partition."""

@@ -16,8 +16,6 @@ from tests.faults.nodes import Nodes, kill
 from tests.faults.zygote import Zygote
 from tests.pipelines.processes import Process
 
-__all__ = ["Carrier", "Job"]
-
 _ORPHAN_SECONDS = 20.0
 _END_SECONDS = 400.0
 _QUICK = (

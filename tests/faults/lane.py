@@ -11,8 +11,6 @@ from typing import Any
 from tests.faults.derived import JOB, SCRIPT, Output, job_file, outputs, script_file
 from tests.faults.documents import KEY_TYPES
 
-__all__ = ["APPENDS", "CHOICES", "DELIVERIES", "ENGINES", "FORMATS", "READERS", "Lane", "draw_lanes"]
-
 _COPIES, _MARKS = "driver (copies)", "driver (marks)"
 _IN_DRIVER = (_COPIES, _MARKS)
 ENGINES = (*_IN_DRIVER, "spark")

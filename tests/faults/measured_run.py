@@ -14,8 +14,6 @@ from pathlib import Path
 from tests.pipelines.processes import session_pids
 from tests.pipelines.world import World
 
-__all__ = ["MeasuredRun"]
-
 
 class MeasuredRun:
     """A run in a process session of its own; a context manager that ends all of its processes."""

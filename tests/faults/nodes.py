@@ -20,8 +20,6 @@ from tests.cluster.site import python_with_packages
 from tests.cluster.standalone import Standalone
 from tests.faults.zygote import SLOT_ROWS
 
-__all__ = ["Nodes", "nodes"]
-
 _BRIDGE = Path(__file__).parents[2] / "bridge"
 _CORES, _MEMORY = 8, "8g"
 """Of each worker. A job has one executor with one core on each of them, and a job that was started again, or started

@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 
 from tests.faults.vectors import deleted_rows
 
-__all__ = ["Log", "rows"]
-
 
 class Log:
     """Follows a table's log from version 0 commit by commit, without checkpoints."""

@@ -9,8 +9,6 @@ from itertools import islice
 
 from tests.faults.lane import Lane, draw_lanes
 
-__all__ = ["KINDS", "ON_CLUSTER", "PLACES", "USERS", "Blow", "Episode", "plan"]
-
 PLACES = {
     "ingest": ("ingest.before-merge", "ingest.after-merge", "script.before-commit", "script.after-commit"),
     "publish": (

@@ -17,21 +17,6 @@ from tests.faults.checker import FAULTS
 from tests.faults.episode_checks import LEAKS
 from tests.faults.lane import Lane
 
-__all__ = [
-    "CLUSTER",
-    "FOUND",
-    "LOCAL",
-    "NOT_PLAYED",
-    "Code",
-    "Play",
-    "append_play",
-    "code_version",
-    "machine",
-    "read_plays",
-    "sum_of_newest_code",
-    "sum_of_tree",
-]
-
 FOUND = (*FAULTS, *LEAKS)
 LOCAL, CLUSTER = "local", "cluster"
 ROOT = Path(__file__).parents[2]

@@ -17,18 +17,6 @@ from tests.faults.history import Acked, Commit, History, Record, UserCommit
 from tests.faults.parquet import Log, rows
 from tests.reader import messages
 
-__all__ = [
-    "AppendObserver",
-    "Observer",
-    "Stall",
-    "commit_of",
-    "ends",
-    "leftovers",
-    "log_scratch",
-    "open_transactions",
-    "progress_of",
-]
-
 _WAIT = 60.0
 
 

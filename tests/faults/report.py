@@ -12,8 +12,6 @@ from tests.faults.derived import JOB, SCRIPT
 from tests.faults.lane import APPENDS, CHOICES
 from tests.faults.plays import CLUSTER, FOUND, Play
 
-__all__ = ["parse_tables", "percentile", "render", "write"]
-
 
 def percentile(values: Sequence[float], percent: float) -> float:
     """Returns the nearest-rank percentile; nan without values."""

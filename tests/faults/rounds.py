@@ -19,8 +19,6 @@ from tests.faults.lane import Lane
 from tests.faults.nodes import kill
 from tests.faults.plan import Blow
 
-__all__ = ["PATIENCE", "Player"]
-
 PATIENCE = 600.0
 _FIRE_SECONDS = 30.0
 

@@ -26,8 +26,6 @@ from confluent_kafka import KafkaException, Producer
 from tests.faults.documents import BAD, KEYS, Documents
 from tests.faults.history import Acked, Row
 
-__all__ = ["Writer", "main"]
-
 _BURST = 20
 _LARGE = 150
 _TRANSACTIONS = 0.12

@@ -20,8 +20,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SLOT_ROWS", "Zygote"]
-
 SLOT_ROWS = 40
 """The number of rows from which a version may be sent file by file; 200,000 in production (docs/adr/017)."""
 

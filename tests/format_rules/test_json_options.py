@@ -1,4 +1,7 @@
-"""json's options: legal values, and Flink's messages for the others."""
+"""json's options: legal values, and Flink's messages for the others.
+
+Rows that a JSON document cannot represent.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import OptionError
+from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.format_rules.json_options import JsonOptions
+from bridge.formats import catalog
+from bridge.schema import ArrayType, DataType, MapType
+from tests.formats.support import row_type, scalar
 
 
 @pytest.mark.parametrize(
@@ -49,3 +55,27 @@ def test_texts_and_typed_values_are_read_alike() -> None:
 
 def test_modes_of_null_keys_may_be_lower_case() -> None:
     assert JsonOptions.of({"map-null-key.mode": "fail", "map-null-key.literal": "none"}) == JsonOptions()
+
+
+@pytest.mark.parametrize("side", ["decoder", "encoder"])
+def test_a_map_with_other_keys_than_strings_is_refused_with_flinks_message(side: str) -> None:
+    row = row_type(a=ArrayType(MapType(scalar("INT"), scalar("STRING"))))
+    words = "JSON format doesn't support non-string as key type of map. The type is: MAP<INT, STRING>"
+    with pytest.raises(DefinitionError, match=re.escape(words)):
+        getattr(catalog.get("json"), side)(row, {})
+
+
+@pytest.mark.parametrize("side", ["decoder", "encoder"])
+def test_fields_that_differ_by_case_are_refused(side: str) -> None:
+    row = row_type(r=row_type(id=scalar("INT"), ID=scalar("INT")))
+    with pytest.raises(DefinitionError, match="fields 'id' and 'ID' differ by case at most"):
+        getattr(catalog.get("json"), side)(row, {})
+
+
+@pytest.mark.parametrize(
+    ("type", "reason"),
+    [(scalar("TIME", 0), "Delta has no TIME type"), (scalar("TIMESTAMP", 9), "Spark keeps microseconds")],
+)
+def test_types_without_a_counterpart_are_refused(type: DataType, reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"format 'json': {reason}"):
+        catalog.get("json").decoder(row_type(t=type), {})

@@ -15,8 +15,6 @@ from bridge.schema import RowField, RowType
 from tests.formats.shapes import options_of
 from tests.formats.support import decode_all, plain, row_type, scalar
 
-__all__ = ["GOODS", "UNREADABLE", "changes", "decoder_of", "details", "metadata_of"]
-
 GOODS = row_type(id=scalar("INT"), name=scalar("STRING"), weight=scalar("FLOAT"))
 
 UNREADABLE: Mapping[bytes | None, str] = {

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from bridge.schema import ArrayType, DataType, MapType
 from tests.formats.support import row_type, scalar
 
-__all__ = ["FIELDS", "MILLIS", "TEXT", "Fields", "Values", "decimals"]
-
 Values = st.SearchStrategy[Any]
 Fields = Mapping[str, tuple[DataType, Values]]
 

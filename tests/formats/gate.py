@@ -13,8 +13,6 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Gate"]
-
 
 class Gate:
     """`accepts` are the Authorization headers let through (none: all); `failures` requests are answered with 503."""

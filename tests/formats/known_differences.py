@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["DIFFERENCES", "Difference"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -17,8 +17,6 @@ from bridge.options.formats import register, unregister
 from bridge.peek.base import Reader, as_json
 from bridge.schema import RowType
 
-__all__ = ["UPPER", "UpperFormat", "check_document", "reader", "registered"]
-
 UPPER = DeclaredFormat(
     "upper",
     "Text in upper case.",

@@ -17,8 +17,6 @@ from bridge.schema import ArrayType, RowField, RowType
 from tests.formats.fields import FIELDS, MILLIS, TEXT, Fields, Values, decimals
 from tests.formats.support import row_type, scalar
 
-__all__ = ["FIELDS", "SHAPES", "Sample", "Shape", "options_of"]
-
 
 def _same(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return row

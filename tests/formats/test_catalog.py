@@ -15,7 +15,7 @@ from bridge.formats import catalog
 from bridge.formats.base import Decoder, Encoder, FastPathDecoder
 from bridge.options import Support
 from bridge.options.formats import FORMATS, register
-from bridge.peek.documents import reader
+from bridge.peek.view import reader
 from tests.formats.made_up import UpperFormat, registered
 from tests.formats.support import row_type, scalar
 from tests.peek.pipelines import definition, value_spec

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["arrow_value", "is_error", "is_same", "structs", "tagged"]
-
 
 def is_same(flink: Any, bridge: Any, *, skips_errors: bool = False) -> bool:
     """Whether the bridge reads what Flink reads: the same changes, or an error where Flink has one. What is skipped

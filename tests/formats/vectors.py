@@ -35,8 +35,6 @@ from tests.formats.shapes import options_of
 from tests.formats.vector_values import arrow_value, is_error, structs, tagged
 from tests.refusals import optional, refusal
 
-__all__ = ["Case", "Decoded", "Encoded", "cases", "decode", "encode"]
-
 
 @dataclass(frozen=True)
 class Decoded:

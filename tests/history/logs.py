@@ -14,8 +14,6 @@ from bridge.lake.store import Store
 from bridge.log_layout import commit_path
 from bridge.offsets import Offsets
 
-__all__ = ["START_MS", "Log"]
-
 START_MS = 1_795_800_000_000
 """27 November 2026, 17:20:00 UTC."""
 

@@ -18,8 +18,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
-__all__ = ["PASSWORD", "Authority", "keytool"]
-
 PASSWORD = "store-hunter2"
 
 

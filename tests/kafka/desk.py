@@ -19,8 +19,6 @@ from bridge.kafka.transactions import consumer_settings
 from tests.kafka.topics import topic_of
 from tests.ledger import committed
 
-__all__ = ["EXPECTED", "IDS", "PER_ADD", "VERSIONS", "Desk"]
-
 IDS, VERSIONS, PER_ADD = range(6), range(1, 4), 3
 EXPECTED = {id: [f"v{version}" for version in VERSIONS] for id in IDS}
 

@@ -8,8 +8,6 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaException
 
-__all__ = ["Flaky", "silent"]
-
 
 def silent() -> KafkaException:
     """Return the error of a client whose request timed out."""

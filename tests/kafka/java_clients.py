@@ -15,8 +15,6 @@ from py4j.protocol import Py4JJavaError
 
 from bridge import jars
 
-__all__ = ["JavaClients", "java_clients"]
-
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _KINDS = ("consumer.ConsumerConfig", "producer.ProducerConfig", "admin.AdminClientConfig")
 

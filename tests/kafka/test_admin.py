@@ -1,3 +1,8 @@
+"""
+
+The release of a broker, by the requests that it takes. tests/embedded/test_broker_versions.py asks older ones.
+"""
+
 from __future__ import annotations
 
 import time
@@ -10,7 +15,9 @@ from confluent_kafka import Producer
 from bridge.definition import Bounded, Startup, Topic
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, OptionError, TopicMissingError
+from bridge.jars import KAFKA_BROKER
 from bridge.kafka import admin
+from bridge.kafka.admin import broker_version
 from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets
 from bridge.secret import Secret
@@ -185,3 +192,12 @@ def test_ensure_topic_creates_once(broker: Broker, unique: Unique) -> None:
     assert len(admin.describe(topic_of(name, servers=broker.bootstrap)).end) == 3
     with pytest.raises(KafkaError, match=r"'made/bad'.*TOPIC_EXCEPTION"):
         admin.ensure_topic(properties, "made/bad")
+
+
+def test_the_broker_of_the_tests(broker: Broker) -> None:
+    found = broker_version({"bootstrap.servers": broker.bootstrap}, timeout=10)
+    assert found == tuple(int(part) for part in KAFKA_BROKER.split(".")[:2])
+
+
+def test_a_broker_that_does_not_answer() -> None:
+    assert broker_version({"bootstrap.servers": "127.0.0.1:1"}, timeout=0.5) is None

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from bridge.errors import BridgeError, KafkaError, TopicMissingError
 from bridge.metrics import BatchReport, Summary
 from bridge.pipelines.ingest.run import ingest
-from bridge.pipelines.operations.doctor import Outcome, examine
+from bridge.pipelines.operations.doctor import examine
+from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
 from bridge.session import log_file
 from tests.kafka.certificates import PASSWORD

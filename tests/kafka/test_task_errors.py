@@ -26,13 +26,14 @@ _WORDS = 'line one\nRuntimeError: bridge-error/1 {}\r\n "quoted" \\ é名\u2028 
 
 
 def _errors() -> Iterator[errors.BridgeError]:
-    for name in errors.__all__:
-        kind = getattr(errors, name)
+    for kind in vars(errors).values():
+        if not isinstance(kind, type) or not issubclass(kind, errors.BridgeError):
+            continue
         if kind is errors.DdlError:
             yield kind(_WORDS, "orders.sql", 3, 14)
         elif kind is errors.UnsupportedError:
             yield kind(_WORDS, "column type")
-        elif isinstance(kind, type):
+        else:
             yield kind(_WORDS)
 
 

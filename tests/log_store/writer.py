@@ -11,8 +11,6 @@ from pathlib import Path
 
 from bridge.session import build_session
 
-__all__ = ["Job"]
-
 
 @dataclass(frozen=True)
 class Job:

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-__all__ = ["garbled", "slow"]
-
 
 @contextmanager
 def answering(first: bytes, again: bytes, pause: float) -> Iterator[str]:

@@ -15,8 +15,6 @@ from openlineage.client import generated
 
 from bridge.metrics.lineage import OFFSETS_SCHEMA
 
-__all__ = ["checked", "edges", "events_in", "facet_of"]
-
 _URI = {"type": "string", "pattern": "^[a-z][a-z0-9+.-]*:[!-~]+$"}
 _FACET = {
     "type": "object",

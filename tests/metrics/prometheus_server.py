@@ -16,8 +16,6 @@ import pytest
 
 from tests.metrics.test_prometheus import free_address
 
-__all__ = ["asked", "needed", "scraping"]
-
 needed = pytest.mark.skipif(
     shutil.which("prometheus") is None, reason="Debian's package prometheus is not installed"
 )

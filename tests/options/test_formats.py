@@ -18,7 +18,7 @@ OTHER_MEANINGS = {
     ("options/format_options.py", "json"): "a value of 'avro.encoding'",
     ("peek/avro_reader.py", "json"): "a value of 'avro.encoding'",
     ("console.py", "json"): "a value of --log-format",
-    ("cdc_jobs/options.py", "debezium-json"): "what Flink CDC's sink kafka writes by default",
+    ("cdc_jobs/load.py", "debezium-json"): "what Flink CDC's sink kafka writes by default",
     ("cdc_jobs/sinks.py", "canal-json"): "what Flink CDC's sinks write",
     ("cdc_jobs/sinks.py", "csv"): "what Flink CDC's sinks write",
     ("cdc_jobs/sinks.py", "debezium-json"): "what Flink CDC's sinks write",

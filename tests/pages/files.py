@@ -7,8 +7,6 @@ from pathlib import Path
 from bridge import config
 from bridge.definition import Definition
 
-__all__ = ["NOBODY", "pipeline"]
-
 NOBODY = "127.0.0.1:1"
 """An address at which no broker answers."""
 

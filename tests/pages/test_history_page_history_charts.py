@@ -7,8 +7,7 @@ from pathlib import Path
 from bridge.history.commits import Commit, CommitLog
 from bridge.history.quality_runs import QualityRun
 from bridge.lake.reached_store import reached_store
-from bridge.pages.history_page import history_charts, median
-from bridge.pages.time_axis import TimeAxis
+from bridge.pages.history_page import TimeAxis, history_charts, median
 from bridge.quality.charts import Chart
 from tests.history.logs import START_MS, Log
 

@@ -12,7 +12,7 @@ import pytest
 
 from bridge.format_rules.avro_derive import derive
 from bridge.peek.base import Undecodable
-from bridge.peek.documents import reader
+from bridge.peek.view import reader
 from tests.peek.pipelines import value_spec
 
 COLUMNS = "id BIGINT, amount DECIMAL(10, 2), at TIMESTAMP(3), tags ARRAY<STRING>, raw BYTES"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.peek.base import Undecodable
-from bridge.peek.documents import reader
+from bridge.peek.view import reader
 from tests.peek.pipelines import value_spec
 
 

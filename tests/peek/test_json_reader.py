@@ -9,7 +9,7 @@ import pytest
 
 from bridge.options import FORMATS
 from bridge.peek.base import Undecodable
-from bridge.peek.documents import reader
+from bridge.peek.view import reader
 from tests.peek.pipelines import value_spec
 
 

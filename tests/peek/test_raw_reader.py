@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.peek.base import Undecodable
-from bridge.peek.documents import reader
+from bridge.peek.view import reader
 from tests.peek.pipelines import value_spec
 
 

@@ -18,8 +18,6 @@ from bridge.embedded.broker import Broker
 from tests.ledger import Ledger
 from tests.pipelines.world import World
 
-__all__ = ["CONF", "Process", "Run", "prepared", "session_pids", "wait_beside"]
-
 _SECONDS = 90.0
 CONF = (
     "spark.sql.execution.arrow.maxRecordsPerBatch=5",

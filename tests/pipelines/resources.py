@@ -12,8 +12,6 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-__all__ = ["Resources"]
-
 
 @dataclass(frozen=True)
 class Resources:

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import pytest
 from pyspark.sql import DataFrame
 
-from bridge.quality.run import Outcome, run
+from bridge.quality.run import run
 from bridge.quality.suite import load
+from bridge.quality.verdict import Outcome
 
 
 class Checked(Protocol):

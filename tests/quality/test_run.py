@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from bridge.errors import TableError
 from bridge.offsets import Offsets
-from bridge.quality.run import Subject, Verdict, run
+from bridge.quality.run import run
 from bridge.quality.suite import load
+from bridge.quality.verdict import Subject, Verdict
 from tests.quality.conftest import Checked
 from tests.quality.test_suite import ORDERS
 

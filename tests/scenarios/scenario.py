@@ -26,8 +26,6 @@ from tests.cases import pipeline
 from tests.cases.changelog import Shape
 from tests.cases.values import comparable, from_case
 
-__all__ = ["Document", "Model", "Record", "Scenario", "Step", "load"]
-
 Document = str | None
 Record = tuple[Document, Document]
 Row = tuple[Any, ...]

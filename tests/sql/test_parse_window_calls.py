@@ -6,8 +6,7 @@ import pytest
 
 from bridge.ddl.tokens import Source
 from bridge.errors import DdlError
-from bridge.sql.parse import replace_calls
-from bridge.sql.split import split
+from bridge.sql.parse import replace_calls, split
 from bridge.sql.statements import Name, WindowCall, WindowFunction
 
 M = 60_000

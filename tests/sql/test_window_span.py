@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sql.window_span import WindowSpan
+from bridge.sql.window import WindowSpan
 
 
 @pytest.mark.parametrize(

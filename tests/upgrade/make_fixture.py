@@ -25,8 +25,6 @@ from typing import Any
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-__all__ = ["PARTITIONS", "TOPICS", "document", "pipelines", "send"]
-
 TOPICS = ("upgrade-in", "upgrade-once", "upgrade-least")
 PARTITIONS = 2
 _PIPELINE = """\

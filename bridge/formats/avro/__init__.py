@@ -1,1 +1,1 @@
-"""Flink's avro formats: documents of the derived schema (`format`), and in Confluent's framing (`confluent`)."""
+"""Flink's avro formats: documents of the derived schema, and in Confluent's framing (`format`)."""

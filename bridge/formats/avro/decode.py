@@ -26,9 +26,6 @@ from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, MapType, RowType
 
-__all__ = ["bound_memory", "converted_fast", "converted_or_error", "document", "record", "structure"]
-
-
 NOT_UTF8 = "not valid UTF-8"
 _NULL = "the document is null where a record is due"
 

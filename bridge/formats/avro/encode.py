@@ -12,8 +12,6 @@ from bridge.formats.avro.schema_resolution import truncation
 from bridge.formats.sql import Names, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["avro_bytes", "non_null_branch", "null_failures", "timestamp_unit"]
-
 _NULL = (
     "format '{format}': field '{path}' is null, and its Avro schema has no null, as it is NOT NULL or in the PRIMARY "
     "KEY; give it a value (COALESCE), or leave such rows out"

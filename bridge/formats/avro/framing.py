@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bridge.config.registry_settings import registry_settings
@@ -19,10 +19,8 @@ from bridge.formats.avro.encode import avro_bytes
 from bridge.formats.avro.registry_client import RegistryClient, WriterSchema, registry_client
 from bridge.formats.avro.schema_resolution import Incompatible, resolve
 from bridge.formats.base import NEEDS_FULL_DECODE, PAYLOAD
-from bridge.formats.sql import Names, apply, literal, null, struct, with_sql_column
+from bridge.formats.sql import Names, SqlDecoder, literal, null
 from bridge.schema import DataType, RowType
-
-__all__ = ["FramedDecoder", "FramedEncoder", "Subject"]
 
 _HEADER = 5
 # Avro numbers so many branches of a union in one byte.
@@ -50,15 +48,14 @@ class Subject:
         return registry_client(registry_settings(self.options, f"{self.format}."))
 
 
-class FramedDecoder(ABC):
+class FramedDecoder(SqlDecoder):
     """Reads documents of any number of writers' schemas.
 
     A subclass gives the `type` of a document, and makes rows of its value. `own` is the table's schema; `writers` are
-    the schemas to expect by id, None for those that the registry has under the subject.
+    the schemas to expect by id, None for those that the registry has under the subject, which `decode` and
+    `decode_fast` then look up: they raise KafkaError when the registry cannot be reached. An unknown id is an error of
+    its documents. On the fast path these, and values that do not fit, need a full decode.
     """
-
-    skips_errors = False
-    has_unavailable = False
 
     def __init__(
         self,
@@ -74,10 +71,6 @@ class FramedDecoder(ABC):
         """Fields of which a writer's schema must have one: without, all documents would have one key."""
 
     @abstractmethod
-    def good(self, value: str, names: Names) -> str:
-        """Return the decoded column for a document's value, a variable."""
-
-    @abstractmethod
     def with_schemas(self, writers: Mapping[int, WriterSchema]) -> FramedDecoder:
         """Return the same decoder for documents of these schemas only."""
 
@@ -85,29 +78,8 @@ class FramedDecoder(ABC):
         """Return the SQL condition for a payload that is no document."""
         return f"{payload} IS NULL"
 
-    def bad(self, reason: str) -> str:
-        """Return the decoded column for a bad document; `reason` is SQL."""
-        return struct(rows=null(f"ARRAY<STRUCT<kind: STRING, row: {self.row.spark()}>>"), error=reason)
-
-    def decode(self, payload: Column) -> Column:
-        """See Decoder.decode. Looks up the subject's schemas, unless `for_payloads` has looked up the documents'.
-
-        Raises KafkaError when the registry cannot be reached. An unknown id is an error of its documents.
-        """
+    def document(self, payload: str, names: Names, *, fast: bool) -> str:
         bound_memory()
-        names = Names()
-        variable = names.fresh()
-        return apply(payload, self._outcome(variable, names, fast=False), variable)
-
-    def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
-        """See FastPathDecoder.decode_fast; raises as `decode` does.
-
-        Documents of an unknown id, and values that do not fit, need a full decode.
-        """
-        bound_memory()
-        return with_sql_column(frame, payload, name, lambda p, names: self._outcome(p, names, fast=True))
-
-    def _outcome(self, payload: str, names: Names, *, fast: bool) -> str:
         writers = self.writers
         if writers is None:
             writers = self.subject.connect().schemas_of_subject(self.subject.name)

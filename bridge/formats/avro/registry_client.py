@@ -25,8 +25,6 @@ from bridge.secret import Secret
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import RegisteredSchema, Schema, SchemaRegistryClient
 
-__all__ = ["RegistryClient", "WriterSchema", "pem_settings", "registry_client"]
-
 
 def pem_settings(settings: RegistrySettings) -> dict[str, str]:
     """Return the client's settings for both stores; PEM files are used as they are, JKS and PKCS#12 are converted.

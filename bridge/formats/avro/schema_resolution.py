@@ -17,8 +17,6 @@ from bridge.format_rules.avro_schema import Node, SchemaField
 from bridge.formats.sql import null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 
-__all__ = ["Incompatible", "Reader", "Sql", "resolve", "truncation"]
-
 Sql = Callable[[str], str]
 
 _SOURCES = {

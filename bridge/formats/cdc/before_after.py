@@ -17,8 +17,6 @@ from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import RowField, RowType
 
-__all__ = ["BeforeAfterDecoder", "Image"]
-
 BEFORE, AFTER = "before", "after"
 
 

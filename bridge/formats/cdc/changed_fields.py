@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import null_is_not_absent
+from bridge.format_rules.change_documents import CdcOptions, null_is_not_absent
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.before_image import padded
 from bridge.formats.cdc.common import ChangeDecoder, envelope
@@ -27,9 +26,6 @@ from bridge.formats.json.fast_path import FROM_JSON, corrupt_name
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, quote
-
-__all__ = ["CORRUPT", "ChangedFieldsDecoder", "DocumentFilters", "OldField", "same_keys"]
-
 
 CORRUPT = "__corrupt"
 """The field of `DocumentFilters.parse` that is not null for malformed JSON."""

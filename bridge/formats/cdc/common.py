@@ -7,16 +7,13 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.cdc_options import CdcOptions
-from bridge.format_rules.change_documents import before_image_type
+from bridge.format_rules.change_documents import CdcOptions, before_image_type
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.formats.before_image import as_row
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
 from bridge.schema import RowType
-
-__all__ = ["ChangeDecoder", "envelope"]
 
 _NOT_UTF8 = "not valid UTF-8"
 _NOT_AN_OBJECT = "not a JSON object"

@@ -6,55 +6,30 @@ As in json's encoder, SQL of an image is repeated instead of bound by a lambda f
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column
 
-from bridge.format_rules.json_options import JsonOptions
-from bridge.format_rules.json_rows import types
+from bridge.format_rules.json_options import JsonOptions, types
 from bridge.formats.json.encode import JsonEncoder, Part, parts
-from bridge.formats.sql import Names, apply, literal, member, with_sql_column
+from bridge.formats.sql import Names, SqlChangeEncoder, literal, member
 from bridge.schema import MapType, RowField, RowType, ScalarType
-
-__all__ = ["CanalEncoder", "MaxwellEncoder", "PairEncoder"]
 
 # No JSON text contains it.
 _MARK = "'\\u0001'"
 
 
-class _Encoder(ABC):
+class JsonChangeEncoder(SqlChangeEncoder):
     """Writes a document from the before and the after image of a row; one of them may be null."""
 
     def __init__(self, row: RowType, options: JsonOptions) -> None:
         self.row, self.options = row, options
 
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode: an insert."""
-        return self.encode_change(self._none(), row)
+    def typed(self, row: Column) -> Column:
+        return row.cast(self.row.spark())
 
-    def encode_change(self, before: Column, after: Column) -> Column:
-        """See ChangeEncoder.encode_change."""
-        images = F.struct(before.alias("before"), after.alias("after"))
-        return apply(images, self._payload("x.before", "x.after", Names()), "x")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into: an insert."""
-        return self.encode_change_into(frame, self._none(), row, name)
-
-    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """See FrameChangeEncoder.encode_change_into."""
-        bound = f"{name}_before"
-        with_before = frame.withColumn(bound, before)
-        return with_sql_column(
-            with_before, after, name, lambda a, names: self._payload(bound, a, names)
-        ).drop(bound)
-
-    def _none(self) -> Column:
-        return F.lit(None).cast(self.row.spark())
-
-    def _payload(self, before: str, after: str, names: Names) -> str:
+    def change(self, before: str, after: str, names: Names) -> str:
         document = self.document(before, after, names)
         return f"IF({before} IS NULL AND {after} IS NULL, NULL, CAST({document} AS BINARY))"
 
@@ -67,7 +42,7 @@ class _Encoder(ABC):
         """Return SQL of the document: an insert if `before` is null, a delete if `after` is; ignored if both are."""
 
 
-class PairEncoder(_Encoder):
+class PairEncoder(JsonChangeEncoder):
     """Writes {"before":…,"after":…,"op":…}, with the format's own `field` for the operation and its `words`."""
 
     def __init__(self, row: RowType, options: JsonOptions, field: str, words: tuple[str, str, str]) -> None:
@@ -82,7 +57,7 @@ class PairEncoder(_Encoder):
         return JsonEncoder(self.row, self.options).text(members, f"({has_image})", names)
 
 
-class CanalEncoder(_Encoder):
+class CanalEncoder(JsonChangeEncoder):
     """Writes {"old":[…],"data":[…],"type":…}; only an update has `old`, with all fields."""
 
     def document(self, before: str, after: str, names: Names) -> str:
@@ -98,7 +73,7 @@ class CanalEncoder(_Encoder):
         return f"concat({start}, coalesce({image}, ''), {between}, coalesce({data}, ''), {end})"
 
 
-class MaxwellEncoder(_Encoder):
+class MaxwellEncoder(JsonChangeEncoder):
     """Writes {"data":{…},"old":{…},"type":…}; only an update has `old`, with the fields that changed."""
 
     def document(self, before: str, after: str, names: Names) -> str:

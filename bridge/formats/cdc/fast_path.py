@@ -13,8 +13,6 @@ from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote
 
-__all__ = ["FastPath"]
-
 _NUMBER = "^[+-]?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,3})?$"
 _LONGEST_DECIMAL = 80
 _BASE64 = "^[A-Za-z0-9+/]*={0,2}$"

@@ -8,18 +8,6 @@ from dataclasses import dataclass
 from bridge.formats.sql import literal, null
 from bridge.schema import DataType, MapType, RowField, RowType, ScalarType, quote
 
-__all__ = [
-    "BIGINT",
-    "STRING",
-    "Metadata",
-    "Place",
-    "as_is",
-    "date_or_millis",
-    "millis",
-    "millis_of_text",
-    "seconds",
-]
-
 STRING, BIGINT = ScalarType("STRING"), ScalarType("BIGINT")
 
 _WHOLE = "^[+-]?[0-9]+$"

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from bridge.format_rules.change_documents import Operations
 from bridge.formats.sql import literal, null
 
-__all__ = ["Changes", "Types", "unknown_operation"]
-
 
 @dataclass(frozen=True)
 class Changes:

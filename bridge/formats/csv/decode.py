@@ -1,29 +1,44 @@
 """Lines of CSV to rows (flink-csv, CsvRowDataDeserializationSchema).
 
-csv's fast path: usual lines, and of each type the usual texts; all others need a full decode.
+The fast path reads usual lines by one `from_csv`, and of each type the usual texts; all others need a full decode.
+Spark's parser (univocity) reads a line as Jackson does when quotes enclose whole fields, nothing is escaped or broken
+into lines, and the number of fields is the row's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.csv_options import CsvOptions
-from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.formats.csv.from_csv import FromCsv
+from bridge.format_rules.csv_options import CsvOptions, check
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
+from bridge.formats.csv.encode import CsvEncoder
 from bridge.formats.csv.scalars import usual_value, value
-from bridge.formats.csv.shape import BLANK, item_or_null, text_or_null
+from bridge.formats.csv.shape import BLANK, CONTROLS, item_or_null, pattern, text_or_null
 from bridge.formats.csv.tokens import Tokens, split
-from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
-from bridge.schema import ArrayType, RowField, RowType, ScalarType
-
-__all__ = ["MALFORMED", "CsvDecoder", "FastPath"]
+from bridge.formats.sql import (
+    INSERT,
+    Names,
+    SqlDecoder,
+    apply,
+    let,
+    literal,
+    member,
+    null,
+    struct,
+    with_sql_column,
+)
+from bridge.schema import ArrayType, DataType, RowField, RowType, ScalarType
 
 
 class FastPath:
     """SQL of lines of one shape, which Spark compiles except for lists and rows in columns."""
 
     def __init__(self, row: RowType, options: CsvOptions) -> None:
-        self.row, self.options, self.from_csv = row, options, FromCsv(row, options)
+        self.row, self.options, self.from_csv = row, options, _FromCsv(row, options)
 
     def outcome(self, text: str, names: Names) -> str:
         """Return the decoded column of a line; `text` is a column or a variable. Callers check that it is UTF-8."""
@@ -105,14 +120,13 @@ MALFORMED = (
     "malformed CSV: a quoted value is not closed or is followed by text, an escape ends the document, or there is "
     "nothing but comments"
 )
-_INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
 # So Jackson finds out how a document is encoded.
 _UTF16, _BEGINS_AS_UTF16 = "not valid UTF-8: it begins as a document in UTF-16 does", r"^[\x00-\x7f]?\x00"
 _EMPTY = "CAST(array() AS ARRAY<STRING>)"
 
 
-class CsvDecoder:
+class CsvDecoder(SqlDecoder):
     """Reads the first line of a document and ignores what follows its line break, as Flink does.
 
     A document of no bytes is a line with one empty field (ADR 028, rule 2). Texts are null only where they equal
@@ -120,48 +134,38 @@ class CsvDecoder:
     absent field is null; a malformed line, or one with too many fields, is still an error, and so skipped.
     """
 
-    has_unavailable = False
-
     def __init__(self, row: RowType, options: CsvOptions) -> None:
         self.row = row
         self.options = options
         self.skips_errors = options.ignore_parse_errors
-        self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
     def decode(self, payload: Column) -> Column:
         """See Decoder.decode."""
         names = Names()
         variable = names.fresh()
-        body = let(names, f"CAST({variable} AS STRING)", lambda t: self._outcome(t, names, fast=False))
+        body = let(names, f"CAST({variable} AS STRING)", lambda t: self.document(t, names, fast=False))
         return apply(payload, body, variable)
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
         """See FastPathDecoder.decode_fast. Unusual lines, malformed ones included, need a full decode."""
         text = payload.cast("string")
-        return with_sql_column(frame, text, name, lambda t, names: self._outcome(t, names, fast=True))
+        return with_sql_column(frame, text, name, lambda t, names: self.document(t, names, fast=True))
 
-    def _outcome(self, text: str, names: Names, *, fast: bool) -> str:
+    def document(self, text: str, names: Names, *, fast: bool) -> str:
         if fast:
             decoded = FastPath(self.row, self.options).outcome(text, names)
         else:
             decoded = let(names, _Line(self.row, self.options, names).node(text), self._of_node)
         return (
-            f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-            f"WHEN NOT is_valid_utf8({text}) THEN {self._none(literal(_NOT_UTF8))} "
-            f"WHEN left({text}, 2) RLIKE {literal(_BEGINS_AS_UTF16)} THEN {self._none(literal(_UTF16))} "
+            f"CASE WHEN {text} IS NULL THEN {self.bad(null('STRING'))} "
+            f"WHEN NOT is_valid_utf8({text}) THEN {self.bad(literal(_NOT_UTF8))} "
+            f"WHEN left({text}, 2) RLIKE {literal(_BEGINS_AS_UTF16)} THEN {self.bad(literal(_UTF16))} "
             f"ELSE {decoded} END"
         )
 
     def _of_node(self, node: str) -> str:
-        rows = f"array({struct(kind=_INSERT, row=f'{node}.v')})"
+        rows = f"array({struct(kind=INSERT, row=f'{node}.v')})"
         return struct(rows=f"IF({node}.e IS NULL, {rows}, NULL)", error=f"{node}.e")
-
-    def for_payloads(self, payloads: DataFrame) -> CsvDecoder:
-        """See Decoder.for_payloads: documents name no schema."""
-        return self
-
-    def _none(self, error: str) -> str:
-        return struct(rows=null(self._rows_type), error=error)
 
 
 class _Line:
@@ -170,7 +174,7 @@ class _Line:
     def __init__(self, row: RowType, options: CsvOptions, names: Names) -> None:
         self.row, self.options, self.names = row, options, names
         self.tokens = Tokens(options, names)
-        self.from_csv = FromCsv(row, options)
+        self.from_csv = _FromCsv(row, options)
 
     def node(self, text: str) -> str:
         """Return the node, by `from_csv` where that reads what Flink reads."""
@@ -292,3 +296,103 @@ class _Line:
 
 def _when(condition: str, path: str, type: ScalarType) -> str:
     return f"WHEN {condition} THEN {literal(f'field {chr(39)}{path}{chr(39)} cannot be read as {type.name}')}"
+
+
+_COMMON = frozenset(",;|\"'~^")
+"""Delimiters and quotes that are neither white space nor in numbers, moments and base64."""
+
+
+@dataclass(frozen=True)
+class _FromCsv:
+    """SQL of the fields of lines of one shape."""
+
+    row: RowType
+    options: CsvOptions
+
+    @property
+    def possible(self) -> bool:
+        """Return False where univocity has no counterpart of the options."""
+        return self.options.quote is not None
+
+    def parse(self, text: str) -> str:
+        """Return the struct c0, c1, ..., corrupt of a line; null where the parsers may differ."""
+        columns = [f"c{i}: STRING" for i, _ in enumerate(self.row.fields)]
+        schema = f"STRUCT<{', '.join([*columns, 'corrupt: STRING'])}>"
+        quote = self.options.quote or ""
+        settings = {
+            "sep": self.options.delimiter,
+            "quote": quote,
+            "escape": quote,
+            "nullValue": "",
+            "emptyValue": "",
+            "columnNameOfCorruptRecord": "corrupt",
+        }
+        pairs = ", ".join(literal(part) for pair in settings.items() for part in pair)
+        return f"from_csv(IF({self._is_usual(text)}, {text}, NULL), {literal(schema)}, map({pairs}))"
+
+    def needs_full_decode(self, text: str, parsed: str) -> str:
+        """Return a condition, never null: true where the line needs a full decode."""
+        return f"{parsed} IS NULL OR {parsed}.corrupt IS NOT NULL OR ({self._has_odd_quotes(text, parsed)})"
+
+    def token(self, parsed: str, i: int) -> str:
+        """Return the text of field `i`."""
+        text = f"coalesce({parsed}.c{i}, '')"
+        return f"trim(BOTH {literal(CONTROLS)} FROM {text})" if self.options.trim else text
+
+    def _is_usual(self, text: str) -> str:
+        # Quoted text is not trimmed, and afterwards it can no longer be distinguished.
+        quote = self.options.quote if self.options.trim else None
+        special = [c for c in (self.options.escape, "\n", "\r", quote) if c]
+        # Spark takes a line that begins with NUL for a comment.
+        first = ["\0", "\ufeff", *(" #" if self.options.allow_comments else "")]
+        conditions = [f"NOT startswith({text}, {literal(c)})" for c in first]
+        conditions += [f"NOT contains({text}, {literal(c)})" for c in special]
+        return f"{text} <> '' AND {' AND '.join(conditions)}"
+
+    def _has_odd_quotes(self, text: str, parsed: str) -> str:
+        """Return whether a line has quotes other than those that enclose fields."""
+        delimiter, quote = self.options.delimiter, self.options.quote or ""
+        d, q, mark = pattern(delimiter), pattern(quote), literal(quote)
+        # Quotes first: the other alternative matches nothing before a quote, and possessive matches are final.
+        field = rf"(?:{q}(?:[^{q}]++|{q}{q})*+{q}|[^{d}{q}]*+)"
+        odd = f"NOT {text} RLIKE " + literal(rf"\A{field}(?:{d}{field})*+\z")
+        if delimiter in _COMMON and quote in _COMMON:
+            # The parsers agree where no field holds a quote and the last one is closed, which is cheaper to check.
+            # A quote in a value of another type is an error of the conversion.
+            tokens = [self.token(parsed, i) for i, _ in enumerate(self.row.fields)]
+            with_quotes = [
+                f"contains({t}, {mark})"
+                for t, f in zip(tokens, self.row.fields, strict=True)
+                if _may_have_quotes(f.type)
+            ]
+            odd = f"({' OR '.join([*with_quotes, f'endswith({text}, concat({mark}, {tokens[-1]}))'])}) AND {odd}"
+        # Between quotes univocity takes NUL for the escape of an escape.
+        return f"contains({text}, {mark}) AND (contains({text}, {literal(chr(0))}) OR {odd})"
+
+
+def _may_have_quotes(type: DataType) -> bool:
+    """Return whether a quote may be part of a value of `type`."""
+    return not isinstance(type, ScalarType) or type.is_string
+
+
+class CsvFormat:
+    """Decodes what flink-csv decodes; encodes the same bytes."""
+
+    name = "csv"
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> CsvDecoder:
+        """See Format.decoder."""
+        check(row)
+        return CsvDecoder(row, CsvOptions.of(options))
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> CsvEncoder:
+        """See Format.encoder."""
+        check(row)
+        return CsvEncoder(row, CsvOptions.of(options))

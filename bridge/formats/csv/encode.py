@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import pattern
 from bridge.formats.java_text import decimal, timestamp
-from bridge.formats.sql import Names, apply, let, literal, member, struct, with_sql_column
+from bridge.formats.sql import Names, SqlEncoder, let, literal, member, struct
 from bridge.schema import ArrayType, DataType, RowType, ScalarType
-
-__all__ = ["CsvEncoder"]
 
 # Jackson searches only values up to this length for special characters, and quotes every longer one.
 _LONG = 24
 
 
-class CsvEncoder:
+class CsvEncoder(SqlEncoder):
     """Writes one line per row, without a line break. Null is the null literal, or empty.
 
     As in Flink, a value is quoted when it holds any character up to the larger of delimiter and quote, and with
-    quotes disabled nothing protects a delimiter inside a value.
+    quotes disabled nothing protects a delimiter inside a value. Can write every value of
+    Spark's, and so fails for no row.
     """
 
     def __init__(self, row: RowType, options: CsvOptions) -> None:
         self.row, self.options = row, options
 
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Can write every value of Spark's, and so fails for no row."""
-        return apply(row, self._payload("row", Names()), "row")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into."""
-        return with_sql_column(frame, row, name, self._payload)
-
-    def _payload(self, row: str, names: Names) -> str:
+    def payload(self, row: str, names: Names) -> str:
         writer = _Writer(self.options, names.lambdas())
         values = [(f.type, member(row, f.name)) for f in self.row.fields]
         texts = {f"t{i}": text for i, (type, v) in enumerate(values) if (text := writer.text(v, type)) != v}

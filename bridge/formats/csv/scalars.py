@@ -12,8 +12,6 @@ from bridge.formats.json.shape import temporal_pattern
 from bridge.formats.sql import Names, ascii_digits, let, literal
 from bridge.schema import ScalarType
 
-__all__ = ["usual_value", "value"]
-
 # Flink reads days of the years 1 to 9999 only. Those that it writes of other years are read here, too.
 _DATE = r"\A(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|(?:-[0-9]{4}|[+-][0-9]{5,7})-[0-9]{2}-[0-9]{2})\z"
 # Longer numbers and exponents would take BigDecimal minutes.

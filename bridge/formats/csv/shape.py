@@ -5,8 +5,6 @@ from __future__ import annotations
 from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.sql import literal
 
-__all__ = ["BLANK", "CONTROLS", "item_or_null", "pattern", "text_or_null"]
-
 CONTROLS = "".join(map(chr, range(0x21)))
 """The characters that Java's trim() removes."""
 

@@ -11,8 +11,6 @@ from bridge.format_rules.csv_options import CsvOptions
 from bridge.formats.csv.shape import CONTROLS, pattern
 from bridge.formats.sql import Names, let, literal
 
-__all__ = ["Tokens", "split"]
-
 _META = ".$|()[{^?*+\\"
 _BOM = "\ufeff"
 _SKIPPED = r"\A(?:[ \r\n]|#[^\r\n]*+)*+"

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.format_rules.json_options import JsonOptions, check
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
+from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.json.fast_path import FastPath
 from bridge.formats.json.foreign_documents import may_be_foreign
 from bridge.formats.json.full_decode import FullDecode
-from bridge.formats.sql import Names, apply, let, literal, null, struct
+from bridge.formats.sql import INSERT, Names, RowDecoder, apply, let, literal, null, struct
 from bridge.schema import RowType
 
-__all__ = ["JsonDecoder"]
-
-_INSERT = "'+I'"
 _NOT_UTF8 = "not valid UTF-8"
 
 
-class JsonDecoder:
+class JsonDecoder(RowDecoder):
     """Reads objects, and arrays of objects as several rows. Fields that are not in the row are ignored."""
-
-    has_unavailable = False
 
     def __init__(self, row: RowType, options: JsonOptions, key: Sequence[str] = ()) -> None:
         self.row = row
         self.options = options
         self.key = tuple(key)
         self.skips_errors = options.ignore_parse_errors
-        self._rows_type = f"ARRAY<STRUCT<kind: STRING, row: {row.spark()}>>"
 
     def decode(self, payload: Column) -> Column:
         """See Decoder.decode. Under ignore-parse-errors a bad field is null; a bad document is still an error."""
@@ -41,14 +37,14 @@ class JsonDecoder:
 
         def full_decode(text: str) -> str:
             def outcome(node: str) -> str:
-                rows = f"transform({node}.v, r -> {struct(kind=_INSERT, row='r')})"
+                rows = f"transform({node}.v, r -> {struct(kind=INSERT, row='r')})"
                 return struct(rows=rows, error=f"{node}.e")
 
             return let(names, full.rows(text), outcome)
 
         def fast_or_full(text: str) -> str:
             def outcome(parsed: str, converted: str) -> str:
-                rows = struct(rows=f"array({struct(kind=_INSERT, row=converted)})", error=null("STRING"))
+                rows = self.good(converted, names)
                 foreign = may_be_foreign(text, parsed, self.row, self.key)
                 needs_full_decode = f"{foreign} OR {fast.needs_full_decode(text, parsed, converted)}"
                 return f"IF({needs_full_decode}, {full_decode(text)}, {rows})"
@@ -64,8 +60,8 @@ class JsonDecoder:
         text, variable = payload.cast("string"), names.fresh()
         return (
             F.when(F.is_valid_utf8(text), apply(text, fast_or_full(variable), variable))
-            .when(payload.isNull(), F.expr(self._none(null("STRING"))))
-            .otherwise(F.expr(self._none(literal(_NOT_UTF8))))
+            .when(payload.isNull(), F.expr(self.bad(null("STRING"))))
+            .otherwise(F.expr(self.bad(literal(_NOT_UTF8))))
         )
 
     def decode_fast(self, frame: DataFrame, payload: Column, name: str) -> DataFrame:
@@ -76,20 +72,36 @@ class JsonDecoder:
         if fast.converts:
             frame = frame.withColumn(converted, F.expr(fast.convert(parsed)))
         row = converted if fast.converts else fast.convert(parsed)
-        rows = struct(rows=f"array({struct(kind=_INSERT, row=row)})", error=null("STRING"))
+        rows = self.good(row, Names())
         foreign = may_be_foreign(text, parsed, self.row, self.key)
         needs_full_decode = (
             f"NOT is_valid_utf8({text}) OR {foreign} OR {fast.needs_full_decode(text, parsed, row)}"
         )
         outcome = (
-            f"CASE WHEN {text} IS NULL THEN {self._none(null('STRING'))} "
-            f"WHEN {needs_full_decode} THEN {self._none(literal(NEEDS_FULL_DECODE))} ELSE {rows} END"
+            f"CASE WHEN {text} IS NULL THEN {self.bad(null('STRING'))} "
+            f"WHEN {needs_full_decode} THEN {self.bad(literal(NEEDS_FULL_DECODE))} ELSE {rows} END"
         )
         return frame.withColumn(name, F.expr(outcome)).drop(text, parsed, converted)
 
-    def for_payloads(self, payloads: DataFrame) -> JsonDecoder:
-        """See Decoder.for_payloads: documents name no schema."""
-        return self
 
-    def _none(self, error: str) -> str:
-        return struct(rows=null(self._rows_type), error=error)
+class JsonFormat:
+    """Decodes as flink-json does with its streaming parser; encodes the same bytes."""
+
+    name = "json"
+
+    def decoder(
+        self,
+        row: RowType,
+        options: Mapping[str, Any],
+        *,
+        metadata: RowType = NOTHING,
+        key: Sequence[str] = (),
+    ) -> JsonDecoder:
+        """See Format.decoder."""
+        check(row)
+        return JsonDecoder(row, JsonOptions.of(options), key)
+
+    def encoder(self, row: RowType, options: Mapping[str, Any]) -> JsonEncoder:
+        """See Format.encoder."""
+        check(row)
+        return JsonEncoder(row, JsonOptions.of(options))

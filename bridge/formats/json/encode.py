@@ -14,15 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-
-from bridge.format_rules.json_options import JsonOptions
-from bridge.format_rules.json_rows import types
+from bridge.format_rules.json_options import JsonOptions, types
 from bridge.formats.java_text import PLAIN_PLACES, stripped
-from bridge.formats.sql import Names, apply, let, literal, member, with_sql_column
+from bridge.formats.sql import Names, SqlEncoder, let, literal, member
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
-
-__all__ = ["JsonEncoder", "Part", "parts"]
 
 # Only this is between a quote and a number whose quotes are removed.
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"
@@ -52,21 +47,14 @@ def parts(value: str, row: RowType) -> list[Part]:
     return [Part(f.name, member(value, f.name), f.type) for f in row.fields]
 
 
-class JsonEncoder:
-    """Writes one object per row: fields in row order, no spaces, null as null unless ignore-null-fields."""
+class JsonEncoder(SqlEncoder):
+    """Writes one object per row: fields in row order, no spaces, null as null unless ignore-null-fields. Can write
+    every value of Spark's, and so fails for no row."""
 
     def __init__(self, row: RowType, options: JsonOptions) -> None:
         self.row, self.options = row, options
 
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode. Can write every value of Spark's, and so fails for no row."""
-        return apply(row, self._payload("row", Names()), "row")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into."""
-        return with_sql_column(frame, row, name, self._payload)
-
-    def _payload(self, row: str, names: Names) -> str:
+    def payload(self, row: str, names: Names) -> str:
         return f"CAST({self.text(parts(row, self.row), f'{row} IS NOT NULL', names)} AS BINARY)"
 
     def text(self, members: Sequence[Part], when: str, names: Names) -> str:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.format_rules.json_options import JsonOptions, Numbers
-from bridge.format_rules.json_rows import types
+from bridge.format_rules.json_options import JsonOptions, Numbers, types
 from bridge.formats.json.shape import is_temporal, temporal_pattern, usual_temporal_pattern
 from bridge.formats.sql import Names, let, literal, member, null
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
-
-__all__ = ["FROM_JSON", "FastPath", "corrupt_name", "has_more_digits", "temporal_value"]
 
 FROM_JSON = (
     "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "

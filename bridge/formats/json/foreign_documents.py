@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bridge.format_rules.json_rows import CONNECT_ENVELOPE
+from bridge.format_rules.json_options import CONNECT_ENVELOPE
 from bridge.formats.sql import literal, member, null
 from bridge.schema import RowType
-
-__all__ = ["foreign_or_null", "may_be_foreign"]
 
 _EMPTY = r"^\s*\{\s*\}\s*$"
 _IS_ENVELOPE = (

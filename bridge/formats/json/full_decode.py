@@ -23,9 +23,6 @@ from bridge.formats.json.shape import is_temporal
 from bridge.formats.sql import Names, ascii_digits, first, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
-__all__ = ["EMPTY", "MALFORMED", "NOT_AN_OBJECT", "NULL", "STRING", "FullDecode", "Scalar"]
-
-
 STRING, NULL = "'\\u0001'", "'\\u0002'"
 """SQL literals of the marks: the first character of a string, and the token of null."""
 

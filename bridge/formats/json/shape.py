@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bridge.schema import DataType, ScalarType
 
-__all__ = ["is_temporal", "temporal_pattern", "usual_temporal_pattern"]
-
 # ISO_LOCAL_DATE: a year of more than four digits has a sign.
 _DATE = "(?:-?[0-9]{4}|[+-][0-9]{5,7})-[0-9]{2}-[0-9]{2}"
 _TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]{0,9})?"

@@ -39,9 +39,6 @@ from bridge.options.properties.model import (
 from bridge.options.properties.producer import PRODUCER
 from bridge.options.properties.sasl import SASL
 
-__all__ = ["COMMON", "CONSUMER", "FLINK_ONLY", "SETTINGS", "TLS", "check_property", "ignored_warning"]
-
-
 _BUFFER = integer(1, 100_000_000, also=-1)
 _BACKOFF = integer(0, 3_600_000)
 _RETRY = integer(1, 300_000)

@@ -12,9 +12,6 @@ from bridge.options.properties.catalog import SETTINGS
 from bridge.options.properties.login import login
 from bridge.options.properties.model import INT_MAX, PREFIX
 
-__all__ = ["check_combinations", "check_pem", "unused_security_settings"]
-
-
 _CHAIN, _KEY, _PASSWORD = "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.key.password"
 
 

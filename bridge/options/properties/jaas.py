@@ -6,8 +6,6 @@ import re
 
 from bridge.errors import OptionError
 
-__all__ = ["FLINK_SHADING", "jaas_text", "parse_jaas"]
-
 FLINK_SHADING = "org.apache.flink.kafka.shaded."
 """Package of Kafka's classes in Flink's SQL jar; pipelines copied from Flink name it."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from bridge.errors import OptionError
 from bridge.options.properties.jaas import parse_jaas
 
-__all__ = ["EXTENSION", "Login", "login"]
-
 EXTENSION = "extension_"
 """What begins the names of OAUTHBEARER's extensions in a JAAS configuration (a logical cluster, an identity pool)."""
 

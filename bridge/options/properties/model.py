@@ -16,29 +16,6 @@ from bridge.errors import OptionError
 from bridge.options.kinds import Kind, choice
 from bridge.options.model import KAFKA, UPSERT
 
-__all__ = [
-    "ALL_CLIENTS",
-    "BOOL",
-    "CONSUMER_CLIENTS",
-    "INT_MAX",
-    "LONG_MAX",
-    "NAME",
-    "PREFIX",
-    "PRODUCER_CLIENTS",
-    "TEXT",
-    "Client",
-    "Setting",
-    "Treatment",
-    "all_clients",
-    "consumer_only",
-    "ignored",
-    "integer",
-    "java_clients_only",
-    "producer_only",
-    "refused",
-    "set_by_bridge",
-]
-
 PREFIX = "properties."
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

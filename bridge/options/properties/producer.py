@@ -13,8 +13,6 @@ from bridge.options.properties.model import (
     set_by_bridge,
 )
 
-__all__ = ["LEVELS", "PRODUCER"]
-
 _BYTES = "records are read and written as bytes; 'key.format' and 'value.format' decode and encode them"
 _BY_KEY = "the key determines the partition; remove it"
 _LEVEL = "has an effect if 'properties.compression.type' is this codec"

@@ -21,8 +21,6 @@ from bridge.options.properties.model import (
     refused,
 )
 
-__all__ = ["HANDLER", "SASL"]
-
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 """The handler with which Kafka's Java client fetches its token from an endpoint."""
 

@@ -23,8 +23,6 @@ from bridge.pipelines.scripts.lineage import script_flow
 from bridge.pipelines.scripts.run import ScriptSummary, run_script
 from bridge.pipelines.scripts.state import ScriptState
 
-__all__ = ["run_job"]
-
 
 def run_job(
     spark: SparkSession,

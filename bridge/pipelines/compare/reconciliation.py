@@ -14,15 +14,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, DeltaTarget
-from bridge.delta.verify_ledger import VERIFY_LEDGER
+from bridge.delta.result_table import VERIFY_LEDGER
 from bridge.errors import BridgeError, DefinitionError, DifferenceError, TableError
 from bridge.metrics import BatchReport, RunName, ignore, now_ms
 from bridge.metrics.monitoring import monitored
 from bridge.pipelines.compare.verify import Proof, verify
 from bridge.pipelines.runtime.lineage import verify_flow
 from bridge.version import own_version
-
-__all__ = ["difference", "reconcile"]
 
 _COUNTS = (
     "topic_rows",

@@ -15,8 +15,6 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, retracts, row_fingerprint, same_key
 
-__all__ = ["Bucket", "Comparison", "Example", "compare", "compare_bags"]
-
 BUCKETS = 64
 _EXAMPLES = 5
 _SUM_TYPE = "decimal(38,0)"  # sums of 64-bit fingerprints must not overflow

@@ -26,8 +26,6 @@ from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.declared_times import cut_times
 from bridge.rows import RowKind
 
-__all__ = ["UNKNOWN", "TopicDifferences"]
-
 UNKNOWN = "__unknown"
 """True for a key whose last record cannot be decoded: its row is not known."""
 _COORDINATES = ("topic", "partition", "offset")

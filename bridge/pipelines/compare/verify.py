@@ -29,8 +29,6 @@ from bridge.pipelines.compare.row_comparison import Comparison, compare, compare
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
 from bridge.publish_progress import NOTHING
 
-__all__ = ["Proof", "verify"]
-
 _READABLE_TIMEOUT_SECONDS = 15.0
 
 

@@ -25,18 +25,15 @@ from bridge.delta.table import Table, exists
 from bridge.errors import BridgeError, KafkaError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
+from bridge.kafka.admin import missing_rights
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.kafka.topic_rights import missing_rights
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Found, Outcome
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.preflight import examined_ingest_table, open_ingested_table, published_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
-
-__all__ = ["Finding", "Outcome", "Replicas", "examine", "policy", "sending"]
-
 
 _REQUEST_BYTES = ("max.request.size", "message.max.bytes")
 """The names of the producer's limit, Java's and librdkafka's."""

@@ -22,8 +22,6 @@ from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.pipelines.runtime.retention_warnings import log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
-__all__ = ["Maintained", "Schedule", "consumer_lines", "maintain", "maintain_table"]
-
 
 @dataclass(frozen=True)
 class Maintained:

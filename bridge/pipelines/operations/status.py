@@ -20,8 +20,6 @@ from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_t
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.publish_progress import NOTHING
 
-__all__ = ["Status", "status"]
-
 
 @dataclass(frozen=True)
 class Status:

@@ -19,7 +19,7 @@ from bridge.definition import Definition, DeliveryGuarantee, FormatSpec
 from bridge.errors import KafkaError
 from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
-from bridge.kafka.broker_version import broker_version
+from bridge.kafka.admin import broker_version
 from bridge.kafka.client import AdminSession
 from bridge.kafka.transactions import TIMEOUT_MS
 from bridge.lease_owner import LeaseOwner
@@ -28,21 +28,6 @@ from bridge.metrics import lineage, otlp, prometheus
 from bridge.quality import suite
 from bridge.small_files import TextFile
 from bridge.spark_versions import or_public
-
-__all__ = [
-    "CONTAINER_LIMIT",
-    "Found",
-    "Outcome",
-    "clock",
-    "lease",
-    "log_store",
-    "memory",
-    "monitoring",
-    "quality",
-    "registries",
-    "transactions",
-    "version",
-]
 
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 _AHEAD_MS = 60_000

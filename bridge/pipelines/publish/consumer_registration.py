@@ -13,8 +13,6 @@ from bridge.pipelines.runtime.retention_warnings import log_retention_warning
 from bridge.publish_progress import PublishProgress
 from bridge.small_files import SmallFiles
 
-__all__ = ["ConsumerRegistration"]
-
 _LAG_CHECK_SECONDS = 60.0
 
 

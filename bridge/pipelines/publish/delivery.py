@@ -30,10 +30,7 @@ from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.plan_fingerprint import is_unique, is_unique_in_range, plan_fingerprint
 from bridge.pipelines.publish.range_records import DriverRecords, Records
 from bridge.pipelines.publish.sharding import Sharding, sharding_for
-from bridge.pipelines.publish.take_over import last_readable_progress, reconcile
 from bridge.publish_progress import PublishProgress, PublishRange
-
-__all__ = ["AtLeastOnce", "Delivery", "ExactlyOnce", "delivery_for"]
 
 
 class AtLeastOnce:
@@ -52,7 +49,7 @@ class AtLeastOnce:
         return replace(progress, open=open_range if open_range.snapshot or open_range.resync else None)
 
     def take_over_for_resync(self) -> PublishProgress | None:
-        progress = last_readable_progress(self._log)
+        progress = _last_readable_progress(self._log)
         self._destination.check_resync(progress)
         return progress
 
@@ -126,7 +123,7 @@ class ExactlyOnce:
         return self.record(progress)
 
     def take_over_for_resync(self) -> PublishProgress | None:
-        in_kafka, logged = self._control.take_over(), last_readable_progress(self._log)
+        in_kafka, logged = self._control.take_over(), _last_readable_progress(self._log)
         admin_transactions.fence_shards(self._spark, self._topic)
         known = (progress for progress in (in_kafka, logged) if progress is not None)
         progress = max(known, key=lambda p: p.batch, default=None)
@@ -259,3 +256,43 @@ def delivery_for(spark: SparkSession, definition: Definition, destination: Desti
     assert prefix is not None
     with Control(topic, prefix, definition.name) as control:
         yield ExactlyOnce(spark, definition, destination, log, control, sharding)
+
+
+def _last_readable_progress(log: PublishLog) -> PublishProgress | None:
+    """Read the newest progress of the log for a resync; None where no file of it can be read."""
+    try:
+        return log.last()
+    except GapError:
+        return None
+
+
+def reconcile(
+    in_kafka: PublishProgress | None, logged: PublishProgress | None, prefix: str
+) -> PublishProgress | None:
+    """Choose Kafka's progress, unless the log's is newer.
+
+    The log's is newer when a run died between writing the log and Kafka (nothing of the range is sent), or when an
+    at-least-once publish, whose progress names no run, continued in between. A range that is open in Kafka and that the
+    log has not passed is finished first, as only its own shards know what they sent. Raises GapError when Kafka has
+    lost the progress and the log has a range open, of which shards may have sent a part.
+    """
+    if in_kafka is None:
+        if logged is not None and logged.open is not None and logged.open.shards:
+            raise GapError(
+                f"Kafka no longer holds the progress of 'sink.transactional-id-prefix' = '{prefix}' (groups forget "
+                f"after offsets.retention.minutes), and versions {logged.open.first} to {logged.open.last} were under "
+                f"way: what of them was sent is not known; {REPUBLISH}"
+            )
+        return logged
+    if (
+        logged is None
+        or logged.batch < in_kafka.batch
+        or (logged.batch == in_kafka.batch and logged.run is not None)
+    ):
+        return in_kafka
+    open_range = in_kafka.open
+    if open_range is None or not open_range.shards or logged.version >= open_range.last:
+        return logged
+    if open_range.snapshot and logged.open is not None and logged.open.chunk > open_range.chunk:
+        return replace(logged, open=replace(logged.open, shards=open_range.shards, files=open_range.files))
+    return replace(in_kafka, batch=logged.batch)

@@ -12,8 +12,6 @@ from bridge.kafka import admin
 from bridge.options import FORMATS
 from bridge.publish_progress import NOTHING, PublishProgress, key_digest
 
-__all__ = ["Destination", "topic_key"]
-
 _SEND_WHOLE_TABLE = (
     "take a new run.checkpoint (with exactly-once also another 'sink.transactional-id-prefix') with "
     "`publish: {start: snapshot}`"

@@ -15,13 +15,10 @@ from bridge.definition import Definition, Topic
 from bridge.delta.changed_files import BEFORE_IMAGE, CHANGE_TYPE, DELETE, INSERT, changes_in_driver
 from bridge.delta.table import Table
 from bridge.pipelines.changes.declared_times import has_longer_keys
-from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
-from bridge.pipelines.publish.range_records import DriverRecords
-from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.pipelines.publish.range_planner import Compaction, PlannedRange
+from bridge.pipelines.publish.range_records import DriverRecords, task_encoder
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
-
-__all__ = ["MOST_BYTES", "MOST_ROWS", "driver_encoder", "driver_records"]
 
 MOST_BYTES, MOST_ROWS = 4 << 20, 100_000
 """Of the files of a range. Several tasks send more than these faster."""

@@ -13,15 +13,11 @@ from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import Table
 from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.endpoints import Endpoints
-from bridge.pipelines.publish.file_shards import FileShardLimits
-from bridge.pipelines.publish.planned_range import PlannedRange
-from bridge.pipelines.publish.range_planner import RangePlanner
-from bridge.pipelines.publish.sharding import sharding_for
-from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.pipelines.publish.range_planner import PlannedRange, RangePlanner
+from bridge.pipelines.publish.range_records import task_encoder
+from bridge.pipelines.publish.sharding import FileShardLimits, sharding_for
 from bridge.publish_progress import PublishProgress
 from bridge.ways import NotThisWay, told
-
-__all__ = ["Explained", "explain"]
 
 
 @dataclass(frozen=True)

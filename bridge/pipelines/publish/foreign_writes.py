@@ -32,9 +32,6 @@ from bridge.pipelines.publish.delivery import Delivery
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
-__all__ = ["ForeignWriteMonitor", "Repair", "applies_to", "count_foreign_records", "repair_foreign_writes"]
-
-
 _CHECK_SECONDS = 10.0
 
 

@@ -9,8 +9,6 @@ from bridge.definition import Definition, Topic
 from bridge.options import FORMATS
 from bridge.publish_progress import PublishRange
 
-__all__ = ["is_unique", "is_unique_in_range", "plan_fingerprint"]
-
 _ORDER = 3
 """Increased whenever produce_once orders the records of a shard in another way: cursors count records in that order."""
 

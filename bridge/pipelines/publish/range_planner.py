@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from bridge.definition import Definition
 from bridge.delta import change_feed
-from bridge.delta.commit_history import CommitHistory, commit_history
+from bridge.delta.commit_history import CommitHistory, can_send_directly, commit_history
 from bridge.delta.data_files import data_files, digest
-from bridge.delta.direct_changes import can_send_directly
 from bridge.delta.table import Table
 from bridge.options import FORMATS
 from bridge.partitioners import TASK_FREE
-from bridge.pipelines.publish.file_shards import FileShardLimits
-from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
-from bridge.pipelines.publish.sharding import Sharding
+from bridge.pipelines.publish.sharding import FileShardLimits, Sharding
 from bridge.pipelines.runtime.spark_errors import explain_errors
 from bridge.publish_progress import PublishRange
-
-__all__ = ["RangePlanner"]
 
 
 class RangePlanner:
@@ -186,3 +182,33 @@ class RangePlanner:
             key = self._definition.primary_key
             self._history = history = commit_history(self._table, first, last, key)
         return history
+
+
+class Compaction(Enum):
+    """How the rows of a range become the changes that are encoded."""
+
+    NONE = "none"
+    """The rows of a snapshot are sent as they are read."""
+    INSERTS_ONLY = "inserts only"
+    """Rows without a PRIMARY KEY in an insert-only format: sent as they are read; updates and deletes are refused."""
+    EACH = "each"
+    """Every change is sent with its row before or after; see compact.each."""
+    WITHOUT_BEFORE_IMAGES = "without before images"
+    """+I, +U and -D are sent as they are read, -U are left out: each key has one change in each version."""
+    NET_OF_VERSION = "net of version"
+    """The net change of each key in each version; see compact.net."""
+    NET_OF_RANGE = "net of range"
+    """The net change of each key over all versions of the range (`publish.net-changes`)."""
+
+
+@dataclass(frozen=True)
+class PlannedRange:
+    """What a publish sends next, in memory only; `recorded` is the part of it that progress records."""
+
+    recorded: PublishRange
+    compaction: Compaction
+
+    def continued(self, open_range: PublishRange | None) -> PlannedRange | None:
+        """The same plan for `open_range` of the progress: the range itself, once opened, or the next chunk of its
+        snapshot. None when no range is open."""
+        return None if open_range is None else replace(self, recorded=open_range)

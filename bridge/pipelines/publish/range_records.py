@@ -2,6 +2,8 @@
 
 A range has records of one of three kinds: encoded by Spark SQL, a frame; encoded by the tasks that send them, where
 these need no keys, `UnencodedRecords`; or read and encoded by the driver, `DriverRecords` (see `driver_records`).
+
+Which ranges the sending tasks encode: docs/adr/043.
 """
 
 from __future__ import annotations
@@ -12,22 +14,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from bridge import compact
-from bridge.arrow_formats.record_encoder import RecordEncoder
+from bridge.arrow_formats.record_encoder import RecordEncoder, record_encoder
 from bridge.columns import AFTER
-from bridge.definition import Definition, Topic
+from bridge.definition import Definition, DeliveryGuarantee, Encoder, Topic
 from bridge.delta import change_feed
 from bridge.delta.table import Table
 from bridge.encode import encode, encode_changes, leave_to_tasks
-from bridge.kafka.sink import UnencodedRecords
+from bridge.kafka.sink import UnencodedRecords, needs_no_key
 from bridge.options import FORMATS
 from bridge.pipelines.changes.declared_times import checked_keys
-from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
-from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.pipelines.publish.plan_fingerprint import is_unique_in_range
+from bridge.pipelines.publish.range_planner import Compaction, PlannedRange
 from bridge.pipelines.runtime.preflight import refuse_retractions
 from bridge.publish_progress import PublishRange
 from bridge.ways import NotThisWay, told
-
-__all__ = ["DriverRecords", "Records", "changes_in_range", "encode_changes_of_range"]
 
 
 @dataclass(frozen=True)
@@ -111,3 +111,23 @@ def _rows(
     return change_feed.chunk(
         table, snapshot, definition.primary_key, publish_range.chunk, publish_range.chunks
     )
+
+
+def task_encoder(
+    publish_range: PublishRange, definition: Definition, topic: Topic, *, in_order: bool = False
+) -> RecordEncoder:
+    """Return the encoder of a range. Raises NotThisWay where its tasks do not encode it.
+
+    They do where that gives the same bytes, and where no record is moved or sorted by its key before it is sent.
+    `in_order`: a single sender gets the records by their versions, so that none must be.
+    """
+    if definition.publish.encoder is Encoder.SPARK:
+        raise NotThisWay("publish.encoder is spark")
+    if not FORMATS[topic.value.name].insert_only:
+        raise NotThisWay(f"the format is {topic.value.name}")
+    if topic.sink.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        if not publish_range.files:
+            raise NotThisWay("its records are sharded by key")
+    elif not in_order and not needs_no_key(topic, unique_keys=is_unique_in_range(topic, publish_range)):
+        raise NotThisWay("its records are sent by key")
+    return record_encoder(topic)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,7 @@ from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.engine_choice import changes_frame
 from bridge.delta.table import Table
-from bridge.errors import ConcurrentRunError, KafkaError
+from bridge.errors import REPUBLISH, ConcurrentRunError, GapError, KafkaError
 from bridge.kafka.sink import ProduceResult
 from bridge.lake.snapshot import one_look
 from bridge.metrics import BatchReport, Counts, Listener, Summary, ignore, now_ms
@@ -39,23 +39,18 @@ from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.endpoints import Endpoints, PartitionCount
-from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.foreign_writes import ForeignWriteMonitor
-from bridge.pipelines.publish.planned_range import PlannedRange
-from bridge.pipelines.publish.range_planner import RangePlanner
+from bridge.pipelines.publish.range_planner import PlannedRange, RangePlanner
 from bridge.pipelines.publish.range_records import DriverRecords, changes_in_range, encode_changes_of_range
-from bridge.pipelines.publish.sharding import sharding_for
-from bridge.pipelines.publish.start_position import start_position
+from bridge.pipelines.publish.sharding import FileShardLimits, sharding_for
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.lineage import publish_flow
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.spark_errors import explain_errors
-from bridge.publish_progress import PublishProgress, PublishRange
+from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 from bridge.watchdog import waiting
 from bridge.ways import NotThisWay, told
-
-__all__ = ["check_range", "produce_range", "publish"]
 
 
 def produce_range(
@@ -212,7 +207,7 @@ class _Run:
         sharding = sharding_for(self.endpoints.topic, self.spark.sparkContext.defaultParallelism)
         self.planner = RangePlanner(self.definition, self.endpoints.table, sharding, self.file_shard_limits)
         self.foreign_writes = ForeignWriteMonitor(self.definition, self.delivery, self.notices)
-        start = start_position(self.definition, self.endpoints.table, self.delivery, self.planner)
+        start = _start_position(self.definition, self.endpoints.table, self.delivery, self.planner)
         self.progress, self.latest, self.open_range = start.progress, start.latest, start.open_range
         if start.is_first:
             self._notify(destination.first_run_warning(self.definition.run.checkpoint))
@@ -362,3 +357,63 @@ class _Run:
     def _report(self, report: BatchReport) -> None:
         self.summary = self.summary.plus(report)
         self.listener(report)
+
+
+@dataclass(frozen=True)
+class _StartPosition:
+    """What a run of a publish continues with."""
+
+    progress: PublishProgress
+    """As recorded by the delivery."""
+    latest: int
+    """The newest table version that the run knows of."""
+    open_range: PlannedRange | None = None
+    """The range that `progress` has open, which is sent first."""
+    snapshot: PlannedRange | None = None
+    """The snapshot that a first run opens."""
+    is_first: bool = False
+    """Whether there was no progress to take over."""
+
+
+def _start_position(
+    definition: Definition, table: Table, delivery: Delivery, planner: RangePlanner
+) -> _StartPosition:
+    """Take over the progress of the run before, or record the position that `publish.start` names.
+
+    Raises GapError when progress belongs to another table, to other topics or to another key, and when a resync was
+    interrupted; ConcurrentRunError, KafkaError.
+    """
+    progress = delivery.take_over()
+    if progress is not None and progress.has_begun:
+        return _resumed(definition, table, planner, progress)
+    latest = change_feed.latest_version(table)
+    batch = progress.batch if progress is not None else -1
+    progress = PublishProgress(definition.name, table.id, NOTHING, batch=batch)
+    start = definition.publish.start
+    if start.mode == "snapshot":
+        snapshot = planner.snapshot(latest)
+        if snapshot.recorded.shards:
+            # A run that dies while it opens the first range, after writing the log and before Kafka, would leave its
+            # progress in the log only, as if Kafka had lost it.
+            progress = delivery.record(progress)
+        return _StartPosition(progress, latest, snapshot=snapshot, is_first=True)
+    if start.mode == "version":
+        latest = int(start.value or 0) - 1
+    elif start.mode == "timestamp":
+        latest = change_feed.version_at(table, start.value or "") - 1
+    return _StartPosition(delivery.record(replace(progress, version=latest)), latest, is_first=True)
+
+
+def _resumed(
+    definition: Definition, table: Table, planner: RangePlanner, progress: PublishProgress
+) -> _StartPosition:
+    change_feed.check_same(table, progress.table_id)
+    open_range = progress.open
+    if open_range is None:
+        return _StartPosition(progress, progress.version)
+    if open_range.resync:
+        raise GapError(
+            f"{definition.name!r}: a resync was interrupted, so it is not known which version of {table} the topic "
+            f"holds; {REPUBLISH}"
+        )
+    return _StartPosition(progress, open_range.last, open_range=planner.plan(open_range))

@@ -10,42 +10,44 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, POSITION, col
+from bridge.config.paths import is_uri
 from bridge.config.storage_locations import default_report
 from bridge.definition import Definition, OnFailure
 from bridge.delta import change_feed
 from bridge.delta.change_counts import count_changes
-from bridge.delta.delta_errors import feed_errors
+from bridge.delta.delta_errors import error_names, feed_errors
 from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, sql_name
-from bridge.errors import DefinitionError, GapError, KafkaError, TableError
+from bridge.errors import BridgeError, DefinitionError, GapError, KafkaError, TableError
 from bridge.kafka import admin
 from bridge.metrics import BatchReport, RunName, ignore, now_ms
 from bridge.metrics.datasets import Assertion
 from bridge.metrics.monitoring import monitored
 from bridge.offsets import Offsets
 from bridge.pipelines.quality.facts import facts_of
-from bridge.pipelines.quality.report_file import write_report_file
-from bridge.pipelines.quality.suite_file import load_suite
 from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
 from bridge.pipelines.runtime.lineage import check_flow
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
+from bridge.quality import suite
 from bridge.quality.history import History, PastRun
-from bridge.quality.report import html
-from bridge.quality.run import Subject, Verdict, run
+from bridge.quality.report import html, write
+from bridge.quality.run import run
 from bridge.quality.scan_cost import metered
 from bridge.quality.suite import Suite
 from bridge.quality.summary import STATES, state_of
+from bridge.quality.verdict import Subject, Verdict
 from bridge.rows import RowKind
+from bridge.small_files import TextFile
+from bridge.storage import local_path
 from bridge.version import own_version
-
-__all__ = ["Checked", "changed_rows", "check", "select_expectations", "split_by_scope"]
-
 
 _NEEDS_OTHER_ROWS = (
     "expect_column_values_to_be_unique",
@@ -276,3 +278,71 @@ def _lag(definition: Definition, offsets: Offsets | None) -> int | None:
         return offsets.lag(admin.describe(topic, timeout=_BROKER_TIMEOUT_SECONDS).end)
     except KafkaError:
         return None
+
+
+def write_report_file(spark: SparkSession, text: str, place: str) -> None:
+    """Write the report to a path of the driver's disk or to a URI. As `write_file`."""
+    write_file(spark, text, place, "the quality report")
+
+
+def write_file(spark: SparkSession, text: str, place: str, what: str) -> None:
+    """Write a file to a path of the driver's disk or to a URI, by Hadoop's client.
+
+    A reader sees the old file or the complete new one (in HDFS perhaps a part of it). Raises BridgeError, which calls
+    the file `what`, when it cannot be written; it has the classes of the store's exceptions, not their texts.
+    """
+    if not is_uri(place):
+        write(text, place, what)
+        return
+    try:
+        local = local_path(spark, place)
+        if local is None:
+            TextFile(spark, place).write(text)
+    except Py4JJavaError as failed:
+        names = ", ".join(sorted(error_names(failed)))
+        raise BridgeError(f"{place}: {what} cannot be written: {names}") from failed
+    if local is not None:
+        write(text, local[1], what)
+
+
+def load_suite(spark: SparkSession, file: str) -> Suite:
+    """Load a suite from a path or a URI. Raises DefinitionError as `suite.load`; of a store's exceptions it has the
+    classes, not the texts."""
+    return suite.parse(_stored_text(spark, file), file) if is_uri(file) else suite.load(file)
+
+
+def refuse_existing(spark: SparkSession, file: str, *, overwrite: bool) -> None:
+    """Raise DefinitionError if the file exists and may not be overwritten."""
+    if not overwrite and _exists(spark, file):
+        raise DefinitionError(
+            f"{file} exists and was not changed: replace it with `--overwrite`, or set quality.suite to another file"
+        )
+
+
+def write_suite_file(spark: SparkSession, text: str, file: str) -> None:
+    """Write a suite; a reader sees the old one or the complete new one. Raises BridgeError as `write_file`."""
+    write_file(spark, text, file, "the suite")
+
+
+def _exists(spark: SparkSession, file: str) -> bool:
+    if not is_uri(file):
+        return Path(file).exists()
+    try:
+        return TextFile(spark, file).read() is not None
+    except Py4JJavaError as failed:
+        raise _unreadable(file, failed) from failed
+
+
+def _stored_text(spark: SparkSession, file: str) -> str:
+    try:
+        text = TextFile(spark, file).read()
+    except Py4JJavaError as failed:
+        raise _unreadable(file, failed) from failed
+    if text is None:
+        raise DefinitionError(f"{file}: the quality suite cannot be read: there is no such file")
+    return text
+
+
+def _unreadable(file: str, failed: Py4JJavaError) -> DefinitionError:
+    names = ", ".join(sorted(error_names(failed)))
+    return DefinitionError(f"{file}: the quality suite cannot be read: {names}; check the URI and the login")

@@ -14,6 +14,7 @@ from bridge.columns import BAD, POSITION, col, retracts, row_fingerprint
 from bridge.decode import decode_keys
 from bridge.definition import Definition
 from bridge.delta import change_feed
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.errors import QualityError
 from bridge.kafka import admin, source
@@ -22,8 +23,6 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.compare.verify import verify
 from bridge.quality.facts import Facts, KeySplit, Moment, Ratio, RowDifferences
-
-__all__ = ["facts_of"]
 
 _EXAMPLES = 5
 _LAST_RECORDS = 100
@@ -80,7 +79,7 @@ class _FactReader:
                 f"{self.version}"
             )
         key = list(self.definition.primary_key)
-        with change_feed.feed_errors(self.table, first, last), ExitStack() as stack:
+        with feed_errors(self.table, first, last), ExitStack() as stack:
             before, after = (
                 change_feed.snapshot(self.table, number, by_delta=True) for number in (first, last)
             )
@@ -167,7 +166,7 @@ class _FactReader:
         first = max(0, self.version - arguments["last_versions"]) + 1
         if first > self.version:
             return Ratio(0, 0)
-        with change_feed.feed_errors(self.table, first, self.version):
+        with feed_errors(self.table, first, self.version):
             kinds = change_feed.changes(self.table, first, self.version).select("__kind")
             deleted = F.count_if(F.col("__kind") == "-D")
             row = kinds.agg(deleted, F.count_if(F.col("__kind") != "-U")).collect()[0]

@@ -15,11 +15,10 @@ from bridge.columns import col
 from bridge.config.storage_locations import default_suite
 from bridge.definition import Definition
 from bridge.delta import change_feed
-from bridge.pipelines.quality.suite_file import refuse_existing, write_suite_file
+from bridge.delta.delta_errors import feed_errors
+from bridge.pipelines.quality.check import refuse_existing, write_suite_file
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.quality.suite_proposal import MAX_SET_VALUES, ColumnFacts, propose_suite, suite_text
-
-__all__ = ["Proposal", "propose"]
 
 _CLOCK_SKEW_SECONDS = 300.0
 """The event time in the future that expect_table_to_be_fresh accepts."""
@@ -50,7 +49,7 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     refuse_existing(spark, file, overwrite=overwrite)
     table = open_whole_table(spark, definition)
     version = change_feed.latest_version(table)
-    with change_feed.feed_errors(table, version, version):
+    with feed_errors(table, version, version):
         frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         rows, columns = _profile(frame)
     key = definition.primary_key

@@ -13,8 +13,6 @@ from bridge.delta.table_checks import belongs_to, owners
 from bridge.errors import DefinitionError, GapError
 from bridge.pipelines.runtime.preflight import open_whole_table
 
-__all__ = ["Resync", "direction_of", "refuse_appends"]
-
 
 @dataclass(frozen=True)
 class Resync:

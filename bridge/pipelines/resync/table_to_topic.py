@@ -22,10 +22,10 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.compare.topic_differences import UNKNOWN, TopicDifferences
 from bridge.pipelines.publish import foreign_writes
-from bridge.pipelines.publish.added_columns import with_added_columns
 from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
+from bridge.pipelines.publish.endpoints import with_added_columns
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import query_state
 from bridge.pipelines.runtime.executors import check_executors
@@ -34,8 +34,6 @@ from bridge.pipelines.runtime.lineage import publish_flow, tracked_command
 from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import published_table
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
-
-__all__ = ["resync"]
 
 
 def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False) -> Resync:

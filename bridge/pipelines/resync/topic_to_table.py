@@ -40,8 +40,6 @@ from bridge.pipelines.runtime.monitoring import Notices
 from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table
 from bridge.rows import RowKind
 
-__all__ = ["resync"]
-
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
 _ACTION, _IN_TOPIC, _ROWS, _NUMBER = "__action", "__in_topic", "__rows", "__number"
 

@@ -14,8 +14,6 @@ from pyspark.sql import SparkSession
 
 from bridge.spark_versions import or_public
 
-__all__ = ["CallbackConnection"]
-
 
 class CallbackConnection:
     """Of one streaming query. Where this Spark has another kind of connection it does nothing."""

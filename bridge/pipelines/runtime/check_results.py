@@ -13,13 +13,11 @@ from pyspark.sql import functions as F
 from bridge.definition import Definition, DeltaTarget
 from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.delta_errors import table_errors
-from bridge.delta.quality_results import QUALITY_RESULTS
+from bridge.delta.result_table import QUALITY_RESULTS
 from bridge.quality.gate_rules import RuleCount
 from bridge.quality.history import ExpectationTrend, History, PastRun
 from bridge.quality.verdict import Verdict
 from bridge.version import own_version
-
-__all__ = ["earlier_results", "history_of", "store_gate_results", "store_results"]
 
 _HISTORY_RUNS = 30
 """The number of earlier runs that a report shows."""

@@ -34,8 +34,6 @@ from bridge.kafka.worker_check import (
 )
 from bridge.storage import local_path
 
-__all__ = ["Executor", "check_executors", "executors_error", "look"]
-
 _TASKS = (
     "pyarrow",
     "confluent_kafka",

@@ -14,8 +14,6 @@ from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.runtime import spark_errors
 from bridge.pipelines.runtime.executors import executors_error
 
-__all__ = ["explained_read_error", "gap_error"]
-
 _KAFKA = "org.apache.kafka"
 _KAFKA_ERROR = re.compile(r"org\.apache\.kafka\.[\w.$]+(: [^\n]*)?")
 _LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRangeException")

@@ -28,8 +28,6 @@ from bridge.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.small_files import SmallFiles, TextFile
 
-__all__ = ["Lease", "LeaseTiming", "acquire_lease", "acquire_lease_in"]
-
 _MISSED_HEARTBEATS = 3
 
 

@@ -20,17 +20,6 @@ from bridge.metrics.datasets import Dataset, Flow, Origin
 from bridge.metrics.lineage import tracked
 from bridge.schema import Column, ComputedColumn, MetadataColumn, PhysicalColumn, TableSchema
 
-__all__ = [
-    "check_flow",
-    "ingest_flow",
-    "publish_flow",
-    "replay_flow",
-    "table_dataset",
-    "topic_datasets",
-    "tracked_command",
-    "verify_flow",
-]
-
 _OBJECT_STORES = ("abfs", "abfss", "gs", "s3", "wasb", "wasbs")
 
 

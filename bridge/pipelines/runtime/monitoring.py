@@ -16,8 +16,6 @@ from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.runtime.retention_warnings import TopicRetention
 from bridge.watermarks import Watermarks
 
-__all__ = ["BatchHealth", "IngestMonitor", "Notices", "TopicDiscovery"]
-
 _CLOSE_TIMEOUT_SECONDS = 5.0
 
 

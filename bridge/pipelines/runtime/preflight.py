@@ -21,17 +21,6 @@ from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
 
-__all__ = [
-    "examined_ingest_table",
-    "ingest_table",
-    "open_ingested_table",
-    "open_whole_table",
-    "publish_warnings",
-    "published_table",
-    "refuse_retractions",
-    "table_fields",
-]
-
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
     """Return the Delta table's columns in DDL order, all nullable; computed ones with the type that Spark gives them.

@@ -19,8 +19,6 @@ from bridge.offsets import Offsets
 from bridge.small_files import SmallFiles
 from bridge.spark_versions import checkpoint_file_manager
 
-__all__ = ["batch_end", "query_state_folder"]
-
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 

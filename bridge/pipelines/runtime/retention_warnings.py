@@ -15,8 +15,6 @@ from bridge.kafka import admin
 from bridge.metrics import now_ms
 from bridge.offsets import Offsets
 
-__all__ = ["TopicRetention", "log_retention_warning", "log_retention_warnings"]
-
 _LEVELS = (0.5, 0.8, 1.0)
 """Fractions of a retention time at which to warn."""
 

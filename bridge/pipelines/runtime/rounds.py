@@ -14,8 +14,6 @@ from bridge.definition import Definition
 from bridge.metrics import Summary
 from bridge.session import child_session
 
-__all__ = ["RoundsSummary", "run_rounds"]
-
 RunOnce = Callable[[SparkSession, Definition], Summary]
 """Runs a pipeline until nothing is new, as `ingest` and `publish` do under `trigger: available-now`."""
 _POLL_SECONDS = 0.5

@@ -22,16 +22,6 @@ from bridge.errors import BridgeError, TableError, UnwritableRowError
 from bridge.offsets import Offsets
 from bridge.session import log_file
 
-__all__ = [
-    "data_reason",
-    "explain_errors",
-    "explained_error",
-    "is_engine_error",
-    "is_out_of_memory_or_space",
-    "offsets_between",
-    "raised_reason",
-]
-
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "MemoryError", "exit code 137")
 _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+([A-Z]\w*(?:Error|Exception))\b|^\s*([A-Z]\w*Error): ", re.MULTILINE)

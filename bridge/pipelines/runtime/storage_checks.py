@@ -12,8 +12,6 @@ from bridge.definition import Definition, DeltaTarget
 from bridge.delta.table import exists, handle
 from bridge.errors import BridgeError
 
-__all__ = ["check_storage_locations"]
-
 
 def check_storage_locations(spark: SparkSession, definition: Definition) -> None:
     """Raise DefinitionError when two storage locations of the pipeline are the same, or one contains the other.

@@ -21,8 +21,6 @@ from bridge.sql.accumulators import Accumulator
 from bridge.sql.joined_rows import JoinedRows, Scan
 from bridge.sql.sums import wrapping_sum
 
-__all__ = ["added_groups", "added_joined_rows", "merged_groups", "query_over"]
-
 
 def added_joined_rows(
     session: SparkSession, joined: JoinedRows, ranges: Mapping[str, SourceRange]

@@ -42,17 +42,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_ROWS",
-    "Groups",
-    "Numbers",
-    "Values",
-    "aggregated",
-    "driver_groups",
-    "new_values",
-]
-
 
 Numbers = npt.NDArray[np.int64]
 """One for each row, from 0; -1 for a value or a group that has none."""

@@ -7,8 +7,6 @@ from bridge.sql import InsertPlan, Script
 from bridge.sql.plan import SourceTable, WindowPlan
 from bridge.sql.settings import CLOSED_WINDOWS
 
-__all__ = ["explain_script", "used_paths"]
-
 
 def explain_script(script: Script) -> dict[str, str]:
     """Returns rows of two columns: the states of the sources, and of each INSERT what it computes again and sends."""

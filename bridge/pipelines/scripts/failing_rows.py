@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import col, spark_type
 from bridge.definition import DeltaTarget
-from bridge.delta.change_feed import feed_errors
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.quarantine import ROW_KEY, quarantine_rows
 from bridge.errors import REPUBLISH, BadRecordError, GapError, TableError
 from bridge.pipelines.runtime.spark_errors import data_reason
@@ -31,8 +31,6 @@ from bridge.sql import InsertPlan
 from bridge.sql.failing_rows import REASON, FailingRows
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.window_tables import AFTER, UNTIL
-
-__all__ = ["Computed", "Quarantine", "failing_rows", "left_out", "source_errors"]
 
 _RECOMPUTE = "run the script with --rebuild, which computes the result again and sends what differs"
 _POSITION = [column.name for column in POSITION_COLUMNS]

@@ -14,7 +14,6 @@ from bridge.session import is_local, session_settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FEW_BYTES", "are_few", "are_few_bytes", "collected", "planned_once"]
 
 FEW_BYTES = 8 << 20
 """Of data files, which are compressed: a million rows or two of a few columns. A query over them has no more rows."""

@@ -39,7 +39,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Closing", "Method", "Refresh", "method_for", "of_parts", "refreshed"]
 
 _PART, _TABLE = "p", "t"
 
@@ -254,7 +253,7 @@ def _changed_parts(session: SparkSession, plan: InsertPlan, ranges: Mapping[str,
 def _parts_of_joined_rows(
     session: SparkSession, plan: InsertPlan, ranges: Mapping[str, SourceRange]
 ) -> DataFrame:
-    """The same where a changed row alone does not say it: see `sql.joined_groups`."""
+    """The same where a changed row alone does not say it: see `sql.grouping`."""
     changes = {name: source.changes(session) for name, source in ranges.items() if source.has_commits}
     before_and_after = {
         name: rows.unionByName(_rows(source, changes[name].where(retracts()))) if name in changes else rows

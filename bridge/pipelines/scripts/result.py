@@ -33,8 +33,13 @@ from bridge.metrics import BatchReport, now_ms
 from bridge.offsets import Offsets
 from bridge.pipelines.changes.own_rows import rows_with_values
 from bridge.pipelines.ingest import run_state
-from bridge.pipelines.scripts.closing import ClosingWindows, checked_upserts, close_windows
-from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
+from bridge.pipelines.scripts.closing import (
+    ClosingWindows,
+    EventTimeProgress,
+    EventTimes,
+    checked_upserts,
+    close_windows,
+)
 from bridge.pipelines.scripts.failing_rows import Computed, Quarantine, left_out, source_errors
 from bridge.pipelines.scripts.few_rows import planned_once
 from bridge.pipelines.scripts.refresh import Refresh, method_for, refreshed
@@ -47,7 +52,6 @@ from bridge.sql.accumulators import KEPT
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Result", "open_result"]
 
 _SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
 """The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""

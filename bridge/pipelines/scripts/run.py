@@ -23,7 +23,7 @@ from bridge.columns import KIND, col, retracts
 from bridge.console import printable
 from bridge.definition import Definition
 from bridge.delta import change_feed
-from bridge.delta.change_feed import feed_errors
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_removal import remove_files_before
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table
@@ -44,9 +44,6 @@ from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Connector
 from bridge.sql.positions import POSITION_COLUMNS
-
-__all__ = ["ScriptSummary", "printed_lines", "run_script"]
-
 
 _SAME = "__same"
 

@@ -13,7 +13,7 @@ from bridge.columns import KIND, col, retracts
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.appended_files import appended_rows, rows_at
-from bridge.delta.change_feed import feed_errors
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_removal import removed_before
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, described, exists, open_table
@@ -26,8 +26,6 @@ from bridge.sql import InsertPlan
 from bridge.sql.plan import EventTime
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.ways import NotThisWay
-
-__all__ = ["DELTA_PARTITION", "SourceRange", "SourceTables", "open_sources", "with_kept_positions"]
 
 DELTA_PARTITION: TopicPartition = ("", 0)
 """The partition of all rows of a Delta table."""

@@ -19,15 +19,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bridge.bridge_folders import QUARANTINE_SUFFIX, safe_name
-from bridge.config.script_state import for_commands, state_of
-from bridge.config.side_tables import side_table
+from bridge.config.script_state import for_commands, side_table, state_of
 from bridge.definition import BadRecords, Definition, DeltaTarget, Publish, Run, Topic, TopicCreation
 from bridge.metrics import RunName
 from bridge.sql import InsertPlan, Script
 from bridge.sql.connectors import Table
 from bridge.sql.positions import POSITION_COLUMNS
-
-__all__ = ["ScriptState"]
 
 
 @dataclass(frozen=True)

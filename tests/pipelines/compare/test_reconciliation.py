@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, DeltaTarget
-from bridge.delta.verify_ledger import COLUMNS, VERIFY_LEDGER
+from bridge.delta.result_table import LEDGER_COLUMNS, VERIFY_LEDGER
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, DefinitionError, DifferenceError
 from bridge.metrics.monitoring import Monitoring
@@ -72,7 +72,7 @@ def test_a_standing_comparison(world: World, tmp_path: Path, monkeypatch: pytest
         )  # fmt: skip
     assert results == [True, False, False] and failures == ["TableError"]
     frame = VERIFY_LEDGER.stored(world.spark, ledger)
-    assert frame is not None and frame.columns == list(COLUMNS)
+    assert frame is not None and frame.columns == list(LEDGER_COLUMNS)
     rows = frame.orderBy("started").collect()
     assert [row.result for row in rows] == ["equal", "different", "failed", "different"]
     equal, different, lost, _ = rows

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.format_rules.avro_derive import derive
-from bridge.format_rules.avro_table_schema import envelope
+from bridge.format_rules.avro_given import envelope
 from bridge.kafka import admin
 from bridge.metrics import BatchReport
 from bridge.offsets import Offsets

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.errors import TableError
 from bridge.pipelines.ingest.run import ingest
-from bridge.pipelines.operations.doctor import Finding, Outcome, examine
+from bridge.pipelines.operations.doctor import Finding, examine
+from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
 from tests.pipelines.world import World, upsert
 

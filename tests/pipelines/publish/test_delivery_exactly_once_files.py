@@ -15,8 +15,8 @@ from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.kafka.exactly_once import produce_files
 from bridge.pipelines.publish import delivery as exactly_once
-from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.publish.sharding import FileShardLimits
 from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
 from tests.ledger import committed
 from tests.pipelines.world import World

@@ -22,10 +22,9 @@ from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.pipelines.publish import driver_records as under_test
 from bridge.pipelines.publish.driver_records import driver_encoder, driver_records
-from bridge.pipelines.publish.file_shards import FileShardLimits
-from bridge.pipelines.publish.planned_range import Compaction, PlannedRange
-from bridge.pipelines.publish.range_planner import RangePlanner
+from bridge.pipelines.publish.range_planner import Compaction, PlannedRange, RangePlanner
 from bridge.pipelines.publish.range_records import changes_in_range, encode_changes_of_range
+from bridge.pipelines.publish.sharding import FileShardLimits
 from bridge.publish_progress import PublishRange
 from tests.delta.tables import NO_VECTORS, Merge, append, at, by_copies, by_marks, frame, made
 from tests.faults.documents import KEY_TYPES

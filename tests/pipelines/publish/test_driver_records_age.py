@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from bridge.delta import change_feed
 from bridge.lake.snapshot import Snapshot
 from bridge.pipelines.publish.driver_records import driver_records
-from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.range_planner import RangePlanner
+from bridge.pipelines.publish.sharding import FileShardLimits
 from tests.delta.aged_log import age
 from tests.delta.tables import at, by_marks, frame, made
 from tests.pipelines.publish.test_driver_records import FIELDS, in_driver, pipeline, planned

@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 from bridge.delta.table import open_table
 from bridge.embedded.broker import Broker
 from bridge.pipelines.publish.driver_records import driver_records
-from bridge.pipelines.publish.file_shards import FileShardLimits
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.publish.sharding import FileShardLimits
 from tests.delta.tables import append, at, by_marks, frame, made
 from tests.pipelines.world import World
 from tests.reader import messages

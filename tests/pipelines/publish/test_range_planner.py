@@ -10,14 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge import config
 from bridge.delta import change_feed
+from bridge.delta.commit_history import can_send_directly
 from bridge.delta.data_files import DataFile, data_files, digest
-from bridge.delta.direct_changes import can_send_directly
 from bridge.delta.table import Table
 from bridge.pipelines.publish import range_planner as module
-from bridge.pipelines.publish.file_shards import FileShardLimits
-from bridge.pipelines.publish.planned_range import Compaction
-from bridge.pipelines.publish.range_planner import RangePlanner
-from bridge.pipelines.publish.sharding import Sharding
+from bridge.pipelines.publish.range_planner import Compaction, RangePlanner
+from bridge.pipelines.publish.sharding import FileShardLimits, Sharding
 from bridge.publish_progress import PublishRange
 from tests.delta.tables import append, at, by_spark, frame, made
 

@@ -1,8 +1,15 @@
-"""The suite runs on one version of the table, and the report says which."""
+"""The suite runs on one version of the table, and the report says which.
+
+The report of a check: on the disk by path and by URI, and on S3.
+
+The suite of a check on S3: read, proposed, and not overwritten.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +18,18 @@ from pyspark.sql import Row, SparkSession
 
 from bridge import config
 from bridge.definition import Definition, DeltaTarget
-from bridge.delta.quality_results import QUALITY_RESULTS
-from bridge.delta.result_table import ResultTable
-from bridge.errors import DefinitionError, TableError
+from bridge.delta.result_table import QUALITY_RESULTS, ResultTable
+from bridge.errors import BridgeError, DefinitionError, TableError
 from bridge.metrics.monitoring import Monitoring
-from bridge.pipelines.quality.check import check
+from bridge.pipelines.quality.check import (
+    check,
+    load_suite,
+    refuse_existing,
+    write_report_file,
+    write_suite_file,
+)
 from tests.metrics.test_prometheus import gateway
+from tests.object_store import BUCKET, ObjectStore
 
 FILE = """\
 version: 1
@@ -155,3 +168,70 @@ def test_without_a_suite_or_a_table_it_says_so(spark: SparkSession, definition: 
         check(spark, definition)
     with pytest.raises(DefinitionError, match="has no `quality` section"):
         check(spark, replace(definition, quality=None))
+
+
+def test_a_path_and_a_uri_of_the_disk_are_files(spark: SparkSession, tmp_path: Path) -> None:
+    write_report_file(spark, "<html>1", str(tmp_path / "reports" / "a.html"))
+    write_report_file(spark, "<html>2", (tmp_path / "reports" / "b.html").as_uri())
+    files = sorted((tmp_path / "reports").iterdir())
+    assert [(file.name, file.read_text()) for file in files] == [("a.html", "<html>1"), ("b.html", "<html>2")]
+
+
+def test_a_report_on_s3_is_an_object_that_the_next_one_replaces(
+    spark: SparkSession, store: ObjectStore, unique: Callable[[str], str]
+) -> None:
+    folder = unique("reports")
+    for text in ("<html>é", "<html>2"):
+        write_report_file(spark, text, f"s3a://{BUCKET}/{folder}/orders.html")
+        assert store.text(f"{folder}/orders.html") == text
+    assert store.names(folder) == [f"{folder}/orders.html"]
+
+
+def test_a_store_that_refuses_the_report_is_named(spark: SparkSession, store: ObjectStore) -> None:
+    for name, value in store.settings("no-such-bucket").items():
+        spark.conf.set(name, value)
+    place = "s3a://no-such-bucket/orders.html"
+    with pytest.raises(
+        BridgeError, match=r"^s3a://no-such-bucket/orders\.html: the quality report cannot be"
+    ):
+        write_report_file(spark, "<html>", place)
+
+
+SUITE_FILE_SUITE = """\
+{"name": "s", "expectations": [{"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}]}"""
+
+
+def test_a_suite_on_s3_is_written_once_and_read(
+    spark: SparkSession, store: ObjectStore, unique: Callable[[str], str]
+) -> None:
+    uri = f"s3a://{BUCKET}/{unique('suites')}/orders.json"
+    with pytest.raises(
+        DefinitionError, match=re.escape(f"{uri}: the quality suite cannot be read: there is")
+    ):
+        load_suite(spark, uri)
+    refuse_existing(spark, uri, overwrite=False)
+    write_suite_file(spark, SUITE_FILE_SUITE, uri)
+    found = load_suite(spark, uri)
+    assert (found.name, found.file, len(found)) == ("s", uri, 1)
+    with pytest.raises(DefinitionError, match="exists and was not changed: replace it with `--overwrite`"):
+        refuse_existing(spark, uri, overwrite=False)
+    refuse_existing(spark, uri, overwrite=True)
+
+
+def test_a_store_that_refuses_is_named(spark: SparkSession, store: ObjectStore) -> None:
+    for name, value in store.settings("no-such-bucket").items():
+        spark.conf.set(name, value)
+    uri = "s3a://no-such-bucket/orders.json"
+    with pytest.raises(DefinitionError, match=re.escape(uri)):
+        load_suite(spark, uri)
+    with pytest.raises(BridgeError, match=re.escape(f"{uri}: the suite cannot be written")):
+        write_suite_file(spark, SUITE_FILE_SUITE, uri)
+
+
+def test_a_suite_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "expectations" / "orders.json"
+    write_suite_file(spark, SUITE_FILE_SUITE, str(file))
+    assert len(load_suite(spark, str(file))) == len(load_suite(spark, file.as_uri())) == 1
+    for place in (str(file), file.as_uri()):
+        with pytest.raises(DefinitionError, match="exists and was not changed"):
+            refuse_existing(spark, place, overwrite=False)

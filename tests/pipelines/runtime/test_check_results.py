@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import DeltaTarget
 from bridge.delta.change_counts import ChangeCounts
-from bridge.delta.quality_results import COLUMNS
+from bridge.delta.result_table import QUALITY_COLUMNS
 from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
 from bridge.quality.charts import charts
 from bridge.quality.history import History, PastRun
@@ -111,7 +111,7 @@ def test_the_documented_queries_give_what_the_report_draws(
 
 def test_the_documented_columns_are_those_of_the_table() -> None:
     assert re.findall(r"^\| `(\w+)` \| `(.+?)` \| (.+) \|$", DOCS, re.MULTILINE) == [
-        (name, type, meaning) for name, (type, meaning) in COLUMNS.items()
+        (name, type, meaning) for name, (type, meaning) in QUALITY_COLUMNS.items()
     ]
 
 

@@ -21,8 +21,6 @@ from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import Script, load_script
 from tests.refusals import optional
 
-__all__ = ["DISTINCT", "by_spark", "counts", "create", "in_driver", "insert", "load", "opened", "same"]
-
 
 def insert(
     types: Mapping[str, str], name: str, key: Sequence[str], columns: Sequence[tuple[str, str, str]]

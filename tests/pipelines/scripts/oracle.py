@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-__all__ = ["Rows", "computed"]
-
 Rows = Counter[tuple[Any, ...]]
 """Rows without an order, each with how often it is there."""
 

@@ -17,8 +17,6 @@ from bridge.pipelines.scripts.run import ScriptSummary, run_script
 from bridge.sql import Script, load_script
 from tests.reader import messages
 
-__all__ = ["ScriptRun"]
-
 _ANY_PARTITION = -1
 """librdkafka chooses the partition, by the key."""
 

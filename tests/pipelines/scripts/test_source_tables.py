@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.delta import change_feed
-from bridge.delta.change_feed import feed_errors
+from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.errors import GapError, TableError
 from bridge.pipelines.scripts import source_tables

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bridge.pipelines.scripts.event_times import EventTimeProgress, EventTimes
+from bridge.pipelines.scripts.closing import EventTimeProgress, EventTimes
 from bridge.sql.plan import EventTime, WindowPlan
-from bridge.sql.window_span import WindowSpan
+from bridge.sql.window import WindowSpan
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import KafkaError
-from bridge.metrics import BatchReport, RunName, ignore, next_warning, otlp
+from bridge.metrics import BatchReport, RunName, error_texts, ignore, otlp
 from bridge.metrics.monitoring import Monitoring, monitored
 from tests.metrics.test_prometheus import free_address
 
@@ -39,7 +39,7 @@ def test_a_failure_after_the_last_batch_is_logged_once(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(otlp, "TIMEOUT_SECONDS", 0.1)
-    monkeypatch.setattr(next_warning, "LOGGED", {})
+    monkeypatch.setattr(error_texts, "LOGGED", {})
     at = free_address()
     metrics, events, alert, collector, lineage = (
         target and target.format(at=at, folder=tmp_path) for target in targets

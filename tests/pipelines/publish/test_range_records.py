@@ -13,9 +13,9 @@ from bridge import config
 from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.embedded.broker import Broker
 from bridge.pipelines.publish import range_records
-from bridge.pipelines.publish.file_shards import FileShardLimits
+from bridge.pipelines.publish.range_records import task_encoder
 from bridge.pipelines.publish.run import publish
-from bridge.pipelines.publish.task_encoding import task_encoder
+from bridge.pipelines.publish.sharding import FileShardLimits
 from bridge.publish_progress import PublishRange
 from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import Lane
