@@ -62,8 +62,8 @@ faults-short: $(READY) ## Ten lanes of other configurations each, scripts and jo
 	$(BIN)/python -m tests.faults --episodes 2 --lanes $(if $(PLAIN),6 --plain,5) --blows 1 --seed $(SEED) \
 	  $(if $(LEDGER),--ledger docs/reliability.jsonl)
 
-soak: $(READY) ## Run ingest and publish for MINUTES=30 at 2,000 changes a second, drawn by SEED; fail if latency or memory grow (KILLS=1: with faults, fail unless their alerts fire, and no others)
-	$(BIN)/python -m benchmarks.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(KILLS),--kills) $(if $(filter-out file,$(origin SEED)),--seed $(SEED))
+soak: $(READY) ## Run ingest and publish for MINUTES=30 at 2,000 changes a second, drawn by SEED; fail if latency or memory grow (KILLS=1: with faults, fail unless their alerts fire, and no others; S3=1: on a local S3 server behind 20 ms a request)
+	$(BIN)/python -m benchmarks.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(KILLS),--kills) $(if $(S3),--s3) $(if $(filter-out file,$(origin SEED)),--seed $(SEED))
 
 cases: $(READY) ## Run the acceptance cases in CASES (default ../shared/cases)
 	BRIDGE_CASES_DIR="$${BRIDGE_CASES_DIR:-$(CASES)}" $(BIN)/python -m tests.cases

@@ -137,7 +137,7 @@ def _played(
     from bridge.session import build_session
 
     started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=folder))
-    spark = build_session("bridge-benchmarks", stores=("s3a",) if "s3" in page.parts else ())
+    spark = build_session("bridge-benchmarks", stores=("s3a",) if {"s3", "age"} & {*page.parts} else ())
     try:
         with Broker(place / "broker") as broker:
             ground = Ground(spark, broker, place, say, chosen.tolerance)

@@ -149,7 +149,7 @@ def _played(
     load = ground.load(topic)
     writer = Writer(ground.broker, topic, load, stream.rate)
     with started(command, folder=root.parent / "run", beside=ground.serving) as job:
-        watch = visible.Watch(partial(table.version, table.folder))
+        watch = visible.Watch(lambda version: table.version(table.folder, version).exists())
         try:
             writer.send(0, 1)
             writer.flush()

@@ -56,7 +56,7 @@ def outcomes(ground: Ground, rows: int) -> list[Outcome]:
     drawn shapes."""
     few, many = rows // 2_000, rows // 20
     found: list[tuple[float, float, float, int]] = []
-    with ObjectStore(ground.folder / "s3") as store, _behind(ground.spark, store) as proxy:
+    with ObjectStore(ground.folder / "s3") as store, behind(ground.spark, store) as proxy:
         for seed in range(SEED, SEED + _SEEDS):
             draw = random.Random(seed)
             shape = _Shape(draw.random() < 0.5, draw.randrange(3, 12), draw.choice((8, 24, 60)))
@@ -125,7 +125,7 @@ def _progress(batch: int) -> IngestProgress:
 
 
 @contextmanager
-def _behind(spark: SparkSession, store: ObjectStore) -> Iterator[LossyProxy]:
+def behind(spark: SparkSession, store: ObjectStore) -> Iterator[LossyProxy]:
     """The store as the session reaches it: behind a proxy that delays each request."""
     with LossyProxy("127.0.0.1", store.port, delay=_DELAY_SECONDS) as proxy:
         for name, value in store.settings(url=proxy.url).items():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from benchmarks import (
+    age,
     freshness,
     layout,
     log_size,
@@ -80,6 +81,10 @@ def _many(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += many.outcomes(ground)
 
 
+def _age(ground: Ground, scale: Scale, found: Found) -> None:
+    found.outcomes += age.outcomes(ground)
+
+
 def _publish(ground: Ground, scale: Scale, found: Found) -> None:
     place = ground.folder / "publish"
     place.mkdir()
@@ -108,6 +113,7 @@ PARTS: dict[str, Part] = {
     "together": scenarios.together,
     "log": _log,
     "many": _many,
+    "age": _age,
     "layout": layout.play,
     "sql": _sql,
     "s3": _s3,

@@ -1,6 +1,6 @@
 """Soaks an ingest and a publish: changes at a fixed rate for half an hour through both, as two processes with defaults.
 
-    python -m benchmarks.soak [--minutes N] [--seed N] [--rate N] [--rows N]
+    python -m benchmarks.soak [--minutes N] [--seed N] [--rate N] [--rows N] [--s3]
 
 Prints, for each sixth of the time, how fresh table and topic were and what the processes held. Exit code 1 when a
 process ended, when the last part is slower or larger than the second by more than a fifth, or when `bridge verify`
@@ -36,15 +36,21 @@ from benchmarks import soak_kills, soak_sides
 from benchmarks.cpu import Others, sessions
 from benchmarks.jobs import Job, JobError, started
 from benchmarks.topics import PARTITIONS, Load, section
-from benchmarks.visible import Watch, delta_version, seen_at
+from benchmarks.visible import Watch, seen_at
 from bridge.embedded.broker import Broker
 from bridge.embedded.processes import free_port
 from bridge.ingest_progress import IngestProgress
 from bridge.lake.local_store import LocalStore
+from bridge.lake.remote_store import RemoteStore
 from bridge.lake.snapshot import Snapshot
+from bridge.lake.store import Store
+from bridge.log_layout import commit_path
+from tests.lossy_proxy import LossyProxy
+from tests.object_store import ObjectStore
 
 PARTS = 6
-_TRIGGER = "200 ms"
+_TRIGGER, _TRIGGER_S3 = "200 ms", "1 s"
+_S3_DELAY_SECONDS = 0.02
 _MOST_GROWTH, _SLACK = 1.2, 0.05
 """Of latencies a twentieth of a second more is no growth: that is how often somebody looks."""
 _JUDGED_SECONDS = 120
@@ -127,13 +133,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="kill both processes now and then, and judge alerts, not latencies",
     )
+    parser.add_argument(
+        "--s3",
+        action="store_true",
+        help=f"table and checkpoints on a local S3 server behind {_S3_DELAY_SECONDS * 1000:.0f} ms a request",
+    )
     asked = parser.parse_args(arguments)
     # A terminated soak leaves no process.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     seed = int.from_bytes(os.urandom(2), "big") if asked.seed is None else asked.seed
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
-    soak = Soak(folder, asked.minutes * 60, seed, asked.rate, asked.rows, kills=asked.kills)
-    failures = soak.run()
+    with ExitStack() as stack:
+        lake = _s3(stack, folder) if asked.s3 else _disk(folder)
+        soak = Soak(folder, lake, asked.minutes * 60, seed, asked.rate, asked.rows, kills=asked.kills)
+        failures = soak.run()
     soak.show()
     if failures:
         soak.say(f"failed, with SEED={seed}; what is left is in {folder}:\n- " + "\n- ".join(failures))
@@ -143,13 +156,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+@dataclass(frozen=True)
+class Lake:
+    """Where the table and the checkpoints are."""
+
+    root: str
+    """As the pipelines name it."""
+    trigger: str
+    settings: tuple[str, ...]
+    """Of Spark, by which the processes reach it: arguments of the commands."""
+    table: Store
+    """The table's folder, without the delay."""
+
+    def has(self, version: int) -> bool:
+        """Whether that version of the table is there."""
+        return self.table.head(commit_path(version)) is not None
+
+
+def _disk(folder: Path) -> Lake:
+    return Lake(str(folder), _TRIGGER, (), LocalStore(str(folder / "table")))
+
+
+def _s3(stack: ExitStack, folder: Path) -> Lake:
+    store = stack.enter_context(ObjectStore(folder / "s3"))
+    proxy = stack.enter_context(LossyProxy("127.0.0.1", store.port, delay=_S3_DELAY_SECONDS))
+    settings = (f"spark.hadoop.{name}={value}" for name, value in store.settings(url=proxy.url).items())
+    conf = tuple(part for setting in settings for part in ("--conf", setting))
+    options = {**store.delta_rs_options(), "aws_virtual_hosted_style_request": "false"}
+    return Lake(store.root, _TRIGGER_S3, conf, RemoteStore(f"{store.root}/table", options))
+
+
 class Soak:
     """One soak in a folder."""
 
     def __init__(
-        self, folder: Path, seconds: float, seed: int, rate: int, rows: int, *, kills: bool = False
+        self,
+        folder: Path,
+        lake: Lake,
+        seconds: float,
+        seed: int,
+        rate: int,
+        rows: int,
+        *,
+        kills: bool = False,
     ) -> None:
-        self._folder, self._rate, self._rows = folder, rate, rows
+        self._folder, self._lake, self._rate, self._rows = folder, lake, rate, rows
         self._length = seconds / PARTS
         self._screen, self._began = Console(width=200, highlight=False), time.monotonic()
         self._load, what = soak_sides.drawn(seed, rows, int(rate * seconds))
@@ -159,7 +210,7 @@ class Soak:
         self._read = folder / "read"
         self._read.touch()
         self._parts = [Part() for _ in range(PARTS)]
-        self._table = Snapshot(LocalStore(str(folder / "table")))
+        self._table = Snapshot(lake.table)
         self._removed = 0
         self._ends: dict[int, dict[int, int]] = {}
         """The offsets at which each version ends, by partition."""
@@ -199,8 +250,8 @@ class Soak:
                 for verb in ("ingest", "publish"):
                     start(verb)
                     if verb == "ingest":
-                        self._until(lambda: delta_version(self._folder / "table", 1).exists(), "no table")
-                        watch = Watch(partial(delta_version, self._folder / "table"))
+                        self._until(lambda: self._lake.has(1), "no table")
+                        watch = Watch(self._lake.has)
                         stack.callback(watch.stop)
                 assert watch is not None
                 self._until(lambda: self._is_quiet(self._rows), "the first rows are not published")
@@ -220,7 +271,8 @@ class Soak:
             return [*self._ended(), *self._judged(), *self._verified()]
 
     def _begin(self, stack: ExitStack, broker: Broker, serving: list[int], verb: str) -> None:
-        command = [sys.executable, "-m", "bridge", verb, str(self._pipeline(broker, verb))]
+        file = str(self._pipeline(broker, verb))
+        command = [sys.executable, "-m", "bridge", verb, file, *self._lake.settings]
         self._runs += 1
         place = self._folder / f"{verb}-{self._runs}"
         self._jobs[verb] = stack.enter_context(started(command, folder=place, beside=serving))
@@ -288,8 +340,9 @@ class Soak:
         skips = "ingest: {bad-records: skip}\n" if self._ports and verb == "ingest" else ""
         file = self._folder / f"{verb}.yaml"
         file.write_text(
-            section(broker, topic) + f"name: soak-{verb}\ndelta: {{path: table}}\n"
-            f"run: {{checkpoint: checkpoint-{verb}, trigger: {_TRIGGER}{shows}}}\n{skips}"
+            section(broker, topic) + f"name: soak-{verb}\ndelta: {{path: '{self._lake.root}/table'}}\n"
+            f"run: {{checkpoint: '{self._lake.root}/checkpoint-{verb}', trigger: {self._lake.trigger}{shows}}}\n"
+            + skips
         )
         return file
 
@@ -384,6 +437,7 @@ class Soak:
         failures = []
         for verb in self._jobs:
             command = [sys.executable, "-m", "bridge", "verify", str(self._folder / f"{verb}.yaml")]
+            command += self._lake.settings
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             self.say(f"verify of the {verb}: code {done.returncode}")
             if done.returncode:

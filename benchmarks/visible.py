@@ -29,14 +29,14 @@ def paimon_version(table: Path, version: int) -> Path:
 
 
 class Watch:
-    """Notes when each version of a table becomes visible: it looks for the next one's file every five milliseconds."""
+    """Notes when each version of a table becomes visible: it asks for the next one every five milliseconds."""
 
-    def __init__(self, file: Callable[[int], Path]) -> None:
+    def __init__(self, has: Callable[[int], bool]) -> None:
         self.times: dict[int, float] = {}
         """In epoch seconds, of the versions since the start of the watch."""
-        self._file, self._ended = file, threading.Event()
+        self._has, self._ended = has, threading.Event()
         self._next = 0
-        while file(self._next).exists() or file(self._next + 1).exists():
+        while has(self._next) or has(self._next + 1):
             self._next += 1
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -48,7 +48,7 @@ class Watch:
 
     def _look(self) -> None:
         while not self._ended.wait(_EVERY_SECONDS):
-            while self._file(self._next).exists():
+            while self._has(self._next):
                 self.times[self._next] = time.time()
                 self._next += 1
 

@@ -9,13 +9,11 @@ that it has a test which runs on every version.
     module                           what it uses                           where it is missing
     columns                          the plan of a frame; py4j's gateway    DataFrame.rdd plans; sizes count as large;
                                                                             columns are made anew
-    delta.columnar_feed              Delta's relation and CDCReader         Delta's own reader, through row objects
+    delta.change_feed                Delta's relation and CDCReader         Delta's own reader, through row objects
     delta.data_files                 the files of a plan                    rows are sorted instead of sent by file
     delta.file_removal               a transaction of Delta, its actions    an error: rows of closed windows stay
     delta.file_statistics            a transaction of Delta, its actions    an error that names `bridge maintain`
     delta.newest_snapshot            Delta's snapshot of a table            the history and columns of the table
-    delta.table_store                Hadoop's settings of a bucket          nothing: object stores need the JVM
-    delta.write_once                 Hadoop's FileContext                   nothing: object stores need the JVM
     demo.rehearsal                   the gateway's process                  no class archive: slower starts
     formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet
     jvm_lookups                      py4j's view of the JVM                 each name is looked up each time
@@ -28,6 +26,7 @@ that it has a test which runs on every version.
     pipelines.runtime.storage_checks the session's catalog                  the table's own error when it is opened
     quality.scan_cost                Spark's metrics of queries             a check without its cost
     session                          the JVM's class loader                 an error that names --packages
+    small_files                      Hadoop's FileContext                   nothing: stores without a client need it
     storage                          Hadoop's FileSystem                    nothing: object stores need the JVM
 """
 

@@ -193,7 +193,7 @@ def test_other_schemes_are_refused_with_the_way_out(uri: str) -> None:
         f"{uri}: the bridge reads no files of {uri.partition(':')[0]}:; legal are paths of this machine, and "
     )
     with pytest.raises(
-        DefinitionError, match=f"^{re.escape(message)}s3a://, s3://, abfss://, gs://.*--files URI"
+        DefinitionError, match=f"^{re.escape(message)}s3a://, s3://, abfs://, abfss://, gs://.*--files URI"
     ):
         location_of(uri)
 

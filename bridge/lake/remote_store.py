@@ -80,8 +80,11 @@ class RemoteStore:
         """See `Store`."""
         import obstore
 
-        with self._answers(path):
-            obstore.put(self._client, path, memoryview(data).cast("B"))
+        try:
+            with self._answers(path):
+                obstore.put(self._client, path, memoryview(data).cast("B"))
+        except FileNotFoundError as failed:  # the bucket
+            raise _silent(self, path, failed) from failed
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. The file carries a mark of its writer, who finds it where the answer was lost. Raises

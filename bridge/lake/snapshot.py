@@ -37,6 +37,8 @@ _CLUSTERING = "delta.clustering"
 _ACTION = re.compile(r'\s*\{\s*"(\w+)"\s*:')
 _RECENT_COMMITS, _RECENT_BYTES = 4, 32 << 10
 """What is kept of the newest commits, which are read again to be published; larger ones are not kept."""
+_MANY_COMMITS = 100
+"""After so many a checkpoint is looked for: it has what further ones would be read for, each by a request."""
 _COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
 
 
@@ -65,12 +67,18 @@ class Snapshot:
     """The newest commits as they stand in the log."""
 
     def follow(self, until: int | None = None) -> bool:
-        """Apply the commits that have come since, up to version `until` if that is given. False if it is not there, or
-        this is no longer the table whose log was read: then nothing is known, and it must be opened anew."""
+        """Apply the commits that have come since, up to version `until` if that is given. False if it is not there, if
+        this is no longer the table whose log was read, or where a checkpoint is nearer: then nothing is known, and it
+        must be opened anew."""
         if self._stamp != self._stamp_of(self.version):
             return False
+        applied = 0
         while (until is None or self.version < until) and self._advance():
-            pass
+            applied += 1
+            if applied % _MANY_COMMITS == 0:
+                checkpoint, _ = last_checkpoint(self.store)
+                if self.version < checkpoint and (until is None or checkpoint <= until):
+                    return False
         return until is None or self.version == until
 
     def _advance(self) -> bool:

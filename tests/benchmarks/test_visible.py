@@ -53,7 +53,7 @@ def test_a_watch_notes_when_versions_come_after_its_start(tmp_path: Path) -> Non
         return time.time()
 
     appear(1)
-    watch = Watch(lambda version: paimon_version(tmp_path, version))
+    watch = Watch(lambda version: paimon_version(tmp_path, version).exists())
     try:
         came = [appear(2), appear(3)]
         deadline = time.monotonic() + 10

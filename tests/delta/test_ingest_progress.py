@@ -104,6 +104,7 @@ def test_a_commit_of_a_batch_that_began_before_a_restore_does_not_count(
     commit_by_hand(table, 5, keyed.to_json(table.id), "MERGE")
     assert read_progress(table, "p") == (at(2), 5)
     commit_by_hand(table, 4, operation="RESTORE", parameters={"version": 1})
+    commit_by_hand(table, 5, keyed.to_json(table.id), "MERGE")  # a changed stamp: the log is read anew
     assert read_progress(table, "p") == (replace(at(0), batch=2), 1)
     shared = replace(table, properties={})
     assert read_progress(shared, "q") == (replace(other, offsets=Offsets(), topic_ids={}), 0)
@@ -163,6 +164,7 @@ def test_a_cleaned_log_is_a_gap(spark: SparkSession, lake: Path) -> None:
     assert read_progress(table, "p") == (at(0), 1)
     for version in range(3):
         log_file(table, version).unlink()
+    log_file(table, 3).touch()  # a changed stamp: the log is read anew
     with pytest.raises(
         GapError,
         match=r"its log begins at version 3 and has no progress any more; run `bridge resync FILE`",

@@ -29,6 +29,7 @@ def test_a_store_has_the_login_of_the_settings_and_does_not_show_it() -> None:
     assert found.location == "s3a://bucket/table"
     assert found.options == {
         "aws_virtual_hosted_style_request": "true",
+        "aws_conditional_put": "etag",
         "aws_secret_access_key": "hidden-word",
     }
     assert "hidden-word" not in repr(found)

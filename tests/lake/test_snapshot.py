@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bridge.delta.table import Table
@@ -13,7 +14,7 @@ from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore
 from bridge.lake.snapshot import Snapshot, followed, live_rows, one_look, open_snapshot, stats_of
 from bridge.ways import NotThisWay
-from tests.delta.tables import append, at, by_marks, by_spark, frame, made, vector_id
+from tests.delta.tables import append, at, by_marks, by_spark, commit_by_hand, frame, made, vector_id
 
 
 def seen_by_spark(table: Table) -> tuple[set[str], int]:
@@ -176,3 +177,20 @@ def test_the_newest_commits_are_kept_until_the_table_is_another_one(spark: Spark
         assert snapshot.read_commit(version) == (read if version > 2 else None)
         file.write_text(content)
     assert open_snapshot(LocalStore(str(lake / "t")), with_files=False).read_commit(6) == read
+
+
+@pytest.mark.parametrize("until", [None, 330])
+def test_a_reader_that_is_far_behind_begins_at_a_checkpoint(
+    spark: SparkSession, lake: Path, until: int | None
+) -> None:
+    table = made(spark, lake / "t", rows=[(1, "a")])
+    snapshot = open_snapshot(LocalStore(str(lake / "t")))
+    behind = snapshot.version
+    for version in range(behind + 1, 331):
+        commit_by_hand(table, version)
+    assert snapshot.follow(until) and snapshot.version == 330
+    snapshot = open_snapshot(LocalStore(str(lake / "t")), behind)
+    DeltaTable(str(lake / "t")).create_checkpoint()
+    assert not snapshot.follow(until) and snapshot.version == behind + 100
+    assert snapshot.follow(320) and snapshot.version == 320, "an earlier version, before the checkpoint"
+    assert open_snapshot(LocalStore(str(lake / "t"))).files.keys() == snapshot.files.keys()

@@ -43,7 +43,7 @@ def test_the_metrics_of_the_manual_move(
     for name in FLINKS:
         exposed = f"bridge_{name}" if f"bridge_{name}" in first else f"bridge_{name}_total"
         moves = {first[exposed], second[exposed]}
-        assert len(moves) == 2 or name == "pendingRecords", (name, moves)
+        assert len(moves) == 2 or name == "pendingRecords" or name.endswith("Lag"), (name, moves)
     assert (first["bridge_numRecordsIn_total"], second["bridge_numRecordsIn_total"]) == (2, 5)
     assert (first["bridge_numRecordsOut_total"], second["bridge_numRecordsOut_total"]) == (2, 4)
     assert second["bridge_tombstones_total"] == 1

@@ -30,6 +30,7 @@ __all__ = [
     "check_ready",
     "counts_aggregate",
     "divert_unexpected",
+    "diverts",
     "enforce",
     "enforce_before_write",
     "evaluate",
@@ -162,6 +163,15 @@ def divert_unexpected(changes: DataFrame, definition: Definition) -> DataFrame:
         return changes
     reason = F.coalesce(col(BAD), F.when(is_judged(changes), F.concat(F.lit(_REASON), rules.reason())))
     return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
+
+
+def diverts(definition: Definition, rows: DataFrame) -> bool:
+    """Whether the gate quarantines one of `rows`, which were decoded without an error. Reads them under `quarantine`
+    only."""
+    if not definition.quarantines_rows:
+        return False
+    judged = divert_unexpected(rows.withColumn(BAD, F.lit(None).cast("string")), definition)
+    return not judged.where(is_diverted()).isEmpty()
 
 
 def _rules(spark: SparkSession, definition: Definition, fields: Sequence[T.StructField]) -> Rules | None:

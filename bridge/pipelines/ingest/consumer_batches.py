@@ -133,10 +133,13 @@ def _judged(definition: Definition, table: Table, batch: LatestBatch) -> tuple[i
 
 
 def _judged_files(definition: Definition, table: Table, batch: AppendedBatch) -> tuple[int, tuple[str, ...]]:
-    """Do as `_judged` for files that tasks have written. Raises NotThisWay where `gate: fail` must name records."""
+    """Do as `_judged` for files that tasks have written. Raises NotThisWay where the gate must name or quarantine
+    records."""
     if definition.gate is None or not batch.adds:
         return 0, ()
     rows = written_rows(table, batch.target, batch.adds).withColumn(KIND, F.lit(RowKind.INSERT.value))
+    if row_gate.diverts(definition, rows):
+        raise NotThisWay("the gate quarantines a row")
     values = row_gate.aggregate(definition, rows)
     if definition.gate.action is GateAction.FAIL:
         if row_gate.unexpected_rows(row_gate.read_counts(definition, rows, values)):

@@ -27,8 +27,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     table accepts the files of their tasks (see `append_files`).
     """
     schema = topic.schema
-    if definition.quarantines_rows:
-        raise NotThisWay("the gate quarantines rows")
+    if definition.quarantines_rows and not topic.appends:
+        raise NotThisWay("the gate quarantines rows, superseded ones, too")
     if definition.merge.engine is Engine.SPARK and not topic.appends:
         raise NotThisWay("merge.engine is spark")
     special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]

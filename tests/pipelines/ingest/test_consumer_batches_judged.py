@@ -133,9 +133,9 @@ def test_the_newest_event_time(make: Make, action: str) -> None:
 ROWS_ALONE = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
 
 
-@pytest.mark.parametrize("action", ["warn", "fail"])
+@pytest.mark.parametrize("action", ["warn", "quarantine", "fail"])
 def test_a_gate_judges_rows_without_a_key_in_the_files_of_tasks(make: Make, action: str) -> None:
-    """Where it must name a record, Spark reads the batch; the files of the tasks are not left."""
+    """Where it must name or quarantine a record, Spark reads the batch; the files of the tasks are not left."""
     world = make(
         partitions=1,
         options=ROWS_ALONE,
@@ -152,17 +152,21 @@ def test_a_gate_judges_rows_without_a_key_in_the_files_of_tasks(make: Make, acti
         each.sections += f"ingest: {{reader: {reader}}}\n"
         reports: list[BatchReport] = []
         definition = each.definition(run={"max-offsets-per-batch": 3})
-        if action == "warn":
+        read = [reader, reader]
+        if action == "quarantine":
+            read[1] = "spark"
+        if action != "fail":
             ingest(each.spark, definition, listener=reports.append)
             told.append([(report.unexpected_rows, report.warning) for report in reports])
         else:
             with pytest.raises(QualityError, match=r"for example .*/0/3") as caught:
                 ingest(each.spark, definition, listener=reports.append)
             told.append([(str(caught.value).replace(str(each.folder), ""), None)])
-        assert set(readers(reports)) == {reader}
+        assert readers(reports) == (read[:1] if action == "fail" else read)
         tables.append(sorted(row[0] for row in each.table().select("id").collect()))
         files = {Path(file).name for file in each.table().inputFiles()}
         assert {file.name for file in (each.folder / "table").glob("*.parquet")} == files
-    assert told[0] == told[1] and tables[0] == tables[1] == (
-        [0, 1, 2, 3, 4] if action == "warn" else [0, 1, 2]
-    )
+    written = {"warn": [0, 1, 2, 3, 4], "quarantine": [0, 1, 2, 4], "fail": [0, 1, 2]}
+    assert told[0] == told[1] and tables[0] == tables[1] == written[action]
+    if action == "quarantine":
+        assert quarantined(world) == quarantined(other) == [(0, 3)]

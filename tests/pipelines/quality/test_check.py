@@ -229,9 +229,10 @@ def test_a_store_that_refuses_is_named(spark: SparkSession, store: ObjectStore) 
     for name, value in store.settings("no-such-bucket").items():
         spark.conf.set(name, value)
     uri = "s3a://no-such-bucket/orders.json"
-    for verb in (lambda: load_suite(spark, uri), lambda: refuse_existing(spark, uri, overwrite=False)):
-        with pytest.raises(DefinitionError, match=re.escape(uri)):
-            verb()
+    with pytest.raises(DefinitionError, match=re.escape(uri)):
+        load_suite(spark, uri)
+    with pytest.raises(BridgeError, match=re.escape(f"{uri}: the suite cannot be written")):
+        write_suite_file(spark, SUITE_FILE_SUITE, uri)
 
 
 def test_a_suite_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,14 +16,18 @@ from bridge.errors import GapError, TableError
 from bridge.pipelines.scripts import source_tables
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.session import child_session
+from bridge.ways import NotThisWay
 from tests.delta.tables import append, log_file, made
 
 
 @pytest.fixture(params=["files", "delta"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    def refuse(*_: object) -> DataFrame:
+        raise NotThisWay("by Delta")
+
     if request.param == "delta":
         for name in ("appended_rows", "rows_at"):
-            monkeypatch.setattr(source_tables, name, lambda *_: None)
+            monkeypatch.setattr(source_tables, name, refuse)
     return str(request.param)
 
 
