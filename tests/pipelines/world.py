@@ -112,6 +112,10 @@ class World:
         return [(message.key(), message.value()) for message in found]
 
 
+Make = Callable[..., World]
+"""`World.make` with the fixtures of a test: what the fixture `make` is."""
+
+
 def key(id: int) -> str:
     """The key document of `COLUMNS`."""
     return f'{{"id":{id}}}'

@@ -20,15 +20,13 @@ from bridge.pipelines.operations.doctor import Finding, Replicas, examine, sendi
 from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
 from tests.kafka.topics import topic_of
-from tests.pipelines.world import World, upsert
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World, upsert
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: object) -> World:
-        return World.make(spark, broker, lake, unique, **{"partitions": 1, **more})
+        return make(**{"partitions": 1, **more})
 
     return made
 

@@ -23,20 +23,18 @@ from bridge.pipelines.resync.table_to_topic import resync
 from bridge.publish_progress import PublishProgress
 from tests.config.files import loaded, upsert_file
 from tests.pipelines.publish.test_run import folded, sql, table
-from tests.pipelines.world import World
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World
 
 START = PublishProgress("orders", "table", 3, 7)
 FIRST = ["at-least-once", pytest.param("exactly-once", marks=pytest.mark.slow)]
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession, lake: Path, unique: Callable[[str], str]) -> Make:
     """A publish whose first run is done: rows 1 and 2 are in the topic."""
 
     def made(guarantee: str = "at-least-once", **more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
+        world = make(**more)
         world.options = {**world.options, **delivery(guarantee, unique("tx"))}
         spark.sql(
             f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
@@ -203,11 +201,9 @@ def test_progress_of_an_older_bridge_takes_what_is_there(make: Make) -> None:
         publish(world.spark, world.definition())
 
 
-def test_topics_that_rows_name(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_topics_that_rows_name(make: Make, broker: Broker, unique: Callable[[str], str]) -> None:
     """A topic that is added to several is no gap; one of them that was created anew is."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     first, second, third = (unique("many") for _ in range(3))
     for name in (first, second):
         broker.create_topic(name, partitions=1)
@@ -240,11 +236,9 @@ def test_topics_that_rows_name(
         bound(without, **by_pattern)
 
 
-def test_a_broker_that_reports_no_ids(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_a_broker_that_reports_no_ids(make: Make) -> None:
     """A warning, and not taken for another topic."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     definition = world.definition()
     assert list(Destination(definition, definition.topic).warnings()) == []
     destination = Destination(

@@ -19,15 +19,13 @@ from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.publish import foreign_writes
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World, tombstone, upsert
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession) -> Make:
     def made(**more: object) -> World:
-        world = World.make(spark, broker, lake, unique, sections="publish: {start: 'version:0'}\n", **more)
+        world = make(sections="publish: {start: 'version:0'}\n", **more)
         sql(
             world,
             "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "

@@ -38,15 +38,13 @@ from bridge.publish_progress import PublishRange
 from bridge.rows import Change, RowKind, replay
 from tests.ledger import Ledger, committed
 from tests.pipelines.processes import Run
-from tests.pipelines.world import World, key, tombstone, upsert, value
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World, key, tombstone, upsert, value
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession, lake: Path) -> Make:
     def made(**more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
+        world = make(**more)
         spark.sql(
             f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
             "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
@@ -283,12 +281,10 @@ def test_a_text_that_is_not_utf_8_is_not_sent(make: Make, encoder: str) -> None:
 
 
 @pytest.mark.usefixtures("small_arrow_batches")
-def test_a_zombie_wakes(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_zombie_wakes(make: Make, spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     """Stopped with a block of a snapshot in hand; another run sends all of it, and newer versions. Then the first goes
     on: its block, the last of its task, lands behind them. (Blocks after it would not be sent.)"""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     ledger = Ledger(spark, f"{lake}/table")
     ledger.create()
     ledger.insert(range(5), "a")
@@ -388,9 +384,9 @@ SUITE = {
 
 @pytest.mark.parametrize("action", ["warn", "fail"])
 def test_the_driver_judges_as_tasks_do(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], action: str
+    make: Make, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], action: str
 ) -> None:
-    into = World.make(spark, broker, lake, unique, partitions=1)
+    into = make(partitions=1)
     into.send([upsert(1, "a"), upsert(2, "b")])
     ingest(spark, into.definition())
     (lake / "suite.json").write_text(json.dumps(SUITE))
@@ -431,11 +427,11 @@ def test_the_driver_judges_as_tasks_do(
 
 
 def test_lost_records_are_reported_until_a_resync(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    make: Make, spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
     """`none` continues after a record that the broker refuses, and counts it: in the batch's report, the run's summary
     and the status, also after a later batch without losses."""
-    world = World.make(spark, broker, lake, unique, options={"sink.delivery-guarantee": "none"})
+    world = make(options={"sink.delivery-guarantee": "none"})
     ingested = world.topic
     noise = "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=9000))
     world.send([(key(1), value(1, noise))])
@@ -458,9 +454,9 @@ def test_lost_records_are_reported_until_a_resync(
 
 
 def test_topics_are_created_and_unusual_ones_give_a_warning(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    make: Make, spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     world.send([('{"id":1}', '{"id":1,"name":"a","amount":1}')])
     ingest(spark, world.definition())
     new, old = unique("new"), unique("old")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World
 
 CDC = {"connector": "kafka", "key.format": "json", "key.fields": "id"}
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession, lake: Path) -> Make:
     def made(sections: str = "", **more: Any) -> World:
-        world = World.make(spark, broker, lake, unique, partitions=1, cleanup="delete", **more)
+        world = make(partitions=1, cleanup="delete", **more)
         world.sections = sections
         spark.sql(
             f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "

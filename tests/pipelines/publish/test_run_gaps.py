@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
@@ -19,18 +18,17 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.pipelines.ingest.test_run_gaps import add_partitions
 from tests.pipelines.publish.test_run import folded, sql, table
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
-Make = Callable[..., World]
 slow = pytest.mark.slow
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession, lake: Path) -> Make:
     """A publish whose first run is done: rows 1 and 2 are in the topic."""
 
     def made(properties: str = "", **more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
+        world = make(**more)
         spark.sql(
             f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
             f"TBLPROPERTIES ('delta.enableChangeDataFeed'='true'{properties})"

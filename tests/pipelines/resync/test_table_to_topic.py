@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bridge.delta.publish_log import PublishLog
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, ConcurrentRunError, DefinitionError, GapError, TableError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.report import direction_of
 from bridge.pipelines.resync.table_to_topic import resync
 from tests.metrics.openlineage import edges, events_in
-from tests.pipelines.world import World, key, tombstone, upsert
+from tests.pipelines.world import Make, World, key, tombstone, upsert
 
-Make = Callable[..., World]
 CREATE = (
     "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
     "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
@@ -30,9 +27,9 @@ CREATE = (
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: Any) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
+        world = make(**more)
         sql(world, CREATE)
         return world
 
