@@ -95,6 +95,18 @@ class World:
             reader = reader.option("versionAsOf", version)
         return reader.load(str(self.folder / "table"))
 
+    def create_table(self, properties: str = "") -> None:
+        """Create the table that a publish sends, empty; `properties` are added to a change data feed."""
+        self.sql(
+            "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10, 2)) USING delta "
+            f"TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true'{properties})"
+        )
+
+    def sql(self, *statements: str) -> None:
+        """Run statements on the table, written as `t`."""
+        for statement in statements:
+            self.spark.sql(statement.replace(" t ", f" delta.`{self.folder}/table` "))
+
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, sorted by their text."""
         return sorted((tuple(row) for row in self.table().collect()), key=str)

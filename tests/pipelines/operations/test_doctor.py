@@ -248,10 +248,7 @@ def test_a_feed_that_is_gone(make: Make) -> None:
     ingest(world.spark, world.definition())
     publish(world.spark, copy.definition("copy"))
     shutil.rmtree(world.folder / "table")
-    world.spark.sql(
-        f"CREATE TABLE delta.`{world.folder}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
+    world.create_table()
     for number in range(4):
         world.spark.sql(f"INSERT INTO delta.`{world.folder}/table` VALUES ({number}, 'x', 1)")
     (found,) = [f for f in troubles(copy, sends=True, name="copy") if f.outcome is Outcome.FAILS]
