@@ -95,7 +95,7 @@ WAYS = (
         "what the driver has read, at-least-once",
         _ANY,
         _ANY,
-        "pipelines/publish/test_driver_records.py",
+        "pipelines/publish/test_range_records_driver.py",
     ),
     Way(
         "send a range",

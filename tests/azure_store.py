@@ -10,12 +10,9 @@ import base64
 import hashlib
 import hmac
 import shutil
-import subprocess
-import time
 import urllib.request
 from email.utils import formatdate
 from pathlib import Path
-from types import TracebackType
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
@@ -23,7 +20,7 @@ import obstore
 from obstore.store import AzureStore as Client
 
 from bridge import jars
-from bridge.embedded.processes import HOST, start_watchdog, stop_process
+from bridge.embedded.processes import HOST, Server
 
 _COMMAND = shutil.which("azurite-blob")
 _PORT = 10000
@@ -33,7 +30,6 @@ _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOt
 """Azurite's own, which its documentation names."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # That client has no FileContext, by which Spark would write a checkpoint.
-_SECONDS = 30.0
 
 
 def azure_jars() -> list[Path]:
@@ -41,41 +37,24 @@ def azure_jars() -> list[Path]:
     return jars.fetch("hadoop-azure", ["org.apache.hadoop:hadoop-azure:3.4.2"], beside_spark=True)
 
 
-class AzureStore:
+class AzureStore(Server):
     """A context manager with one container. The server keeps blobs in memory. Stands in for `ObjectStore`."""
 
     root = f"abfs://{_CONTAINER}@{_ACCOUNT}"
+    title, start_seconds, stop_seconds, address = "Azurite", 30.0, 10.0, f"{HOST}:{_PORT}"
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        super().__init__(folder / "azurite.log", _PORT)
+        self.home = folder
 
-    def __enter__(self) -> AzureStore:
+    def prepare(self) -> list[str]:
         assert _COMMAND is not None, "Azurite is not installed: npm install --global azurite@3"
-        self._folder.mkdir(parents=True, exist_ok=True)
         command = [_COMMAND, "--blobHost", HOST, "--blobPort", str(_PORT), "--inMemoryPersistence", "--loose"]
-        with (self._folder / "azurite.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "--skipApiVersionCheck"],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self._watchdog = start_watchdog(self._process.pid)
-        deadline = time.monotonic() + _SECONDS
-        while True:
-            try:
-                _ask("PUT", restype="container")
-                return self
-            except OSError:
-                if time.monotonic() > deadline or self._process.poll() is not None:
-                    raise
-                time.sleep(0.1)
+        return [*command, "--skipApiVersionCheck"]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stop_process(self._process, self._watchdog, 10)
+    def is_up(self) -> bool:
+        _ask("PUT", restype="container")
+        return True
 
     def settings(self) -> dict[str, str]:
         """Hadoop's settings for the account, as a session's configuration takes them."""

@@ -2,55 +2,41 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
 
-from bridge.embedded.processes import HOST, free_port, start_watchdog, stop_process
+from bridge.embedded.processes import HOST, Server, free_port
 
 BUCKET = "lake"
 KEY, SECRET = "the-access-key-of-tests", "the-secret-key-of-tests"
-_SECONDS = 60.0
-_ROOT = Path(__file__).parents[1]
 
 
-class ObjectStore:
+class ObjectStore(Server):
     """A context manager with one bucket, `BUCKET`. The server keeps objects in memory."""
 
+    title, start_seconds, stop_seconds, home = "S3 server", 60.0, 10.0, Path(__file__).parents[1]
     root = f"s3a://{BUCKET}"
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+        super().__init__(folder / "s3.log", free_port())
         self.url = f"http://{HOST}:{self.port}"
-        self._log = folder / "s3.log"
 
-    def __enter__(self) -> ObjectStore:
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tests.s3_server", "-H", HOST, "-p", str(self.port)]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        self._watchdog = start_watchdog(self._process.pid)
-        deadline = time.monotonic() + _SECONDS
-        while True:
-            try:
-                self.client().create_bucket(Bucket=BUCKET)
-                return self
-            except Exception:
-                if time.monotonic() > deadline or self._process.poll() is not None:
-                    raise AssertionError(self._log.read_text()[-2000:]) from None
-                time.sleep(0.1)
+    @property
+    def address(self) -> str:
+        return self.url
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stop_process(self._process, self._watchdog, 10)
+    def prepare(self) -> list[str]:
+        return [sys.executable, "-m", "tests.s3_server", "-H", HOST, "-p", str(self.port)]
+
+    def is_up(self) -> bool:
+        try:
+            self.client().create_bucket(Bucket=BUCKET)
+        except Exception as error:
+            raise OSError from error
+        return True
 
     def client(self) -> Any:
         """A client of AWS's own SDK for Python."""

@@ -1,9 +1,19 @@
-"""Of several drivers that commit one version of a table on S3, one wins."""
+"""Of several drivers that commit one version of a table on S3, one wins.
+
+What a commit of Spark on a local disk names is on the disk before it.
+
+Two drivers of Spark and a delta-rs writer commit to one table on S3 behind 20 ms a request.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +23,13 @@ from typing import Any
 
 import pyspark
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from bridge.delta.delta_errors import error_names
 from bridge.log_store import JAR, LOG_STORES, log_store_jar, log_store_settings
+from tests.log_store.writer import Job
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore
 
@@ -178,3 +190,99 @@ def test_without_conditional_requests_it_writes_nothing(
     finally:
         spark.conf.unset("fs.s3a.impl.disable.cache")
     assert store.client().list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+COMMITS = 2
+CALL = re.compile(r'\b(?:fsync\(\d+<(?P<synced>[^>]+)>\)|link\("[^"]+", "(?P<linked>[^"]+)"\))')
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace, which shows what is synced, and when")
+def test_files_are_synced_before_the_commit_that_names_them(tmp_path: Path) -> None:
+    table, calls, go = tmp_path / "table", tmp_path / "calls", tmp_path / "go"
+    go.touch()
+    job = Job(
+        str(table), first=0, commits=COMMITS, ready=str(tmp_path / "ready"), go=str(go), settings={}, new=True
+    )
+    traced = ["strace", "-f", "-qq", "-y", "-e", "trace=fsync,link", "-o", str(calls)]
+    env = os.environ | {"SPARK_DRIVER_MEMORY": "700m", "BRIDGE_LOG": str(tmp_path / "bridge.log")}
+    subprocess.run([*traced, *job.arguments()], env=env, stdin=subprocess.DEVNULL, check=True)
+    synced: set[str] = set()
+    commits = []
+    for call in CALL.finditer(calls.read_text()):
+        if call["synced"]:
+            synced.add(call["synced"])
+            continue
+        commit = Path(call["linked"])
+        actions = [json.loads(line) for line in commit.read_text().splitlines()]
+        added = [str(table / action["add"]["path"]) for action in actions if "add" in action]
+        assert added and {*added, str(table)} <= synced
+        commits.append(commit.name)
+        synced = set()
+    assert commits == [f"{version:020}.json" for version in range(COMMITS)]
+    assert str(table / "_delta_log") in synced, "the name of the last commit"
+
+
+SEVERAL_WRITERS_COMMITS = 100
+
+
+def _write(
+    folder: Path,
+    server: ObjectStore,
+    name: str,
+    *,
+    drivers: int,
+    delta_rs: bool,
+    log_store: str | None = None,
+) -> tuple[set[int], set[int]]:
+    """The ids that the writers were told are committed, and those in the table."""
+    import pyarrow as pa
+
+    table, go = f"s3a://{BUCKET}/{name}", folder / f"{name}.go"
+    own = server.delta_rs_options() | {"aws_conditional_put": "etag"}
+    write_deltalake(
+        f"s3://{BUCKET}/{name}", pa.table({"id": pa.array([-1], pa.int64())}), storage_options=own
+    )
+    with LossyProxy("127.0.0.1", server.port, delay=0.02) as slow:
+        jobs = [
+            Job(
+                table,
+                first=1000 * n,
+                commits=SEVERAL_WRITERS_COMMITS,
+                ready=str(folder / f"{name}.{n}"),
+                go=str(go),
+                spark=n < drivers,
+                settings=server.settings(url=slow.url) if n < drivers else own | {"aws_endpoint": slow.url},
+                log_store=log_store,
+            )
+            for n in range(drivers + delta_rs)
+        ]
+        env = os.environ | {"SPARK_DRIVER_MEMORY": "700m", "BRIDGE_LOG": str(folder / "bridge.log")}
+        running = [subprocess.Popen(job.arguments(), env=env, stdin=subprocess.DEVNULL) for job in jobs]
+        deadline = time.monotonic() + 900
+        while not all(Path(job.ready).exists() for job in jobs):
+            assert time.monotonic() < deadline and all(one.poll() in (None, 0) for one in running)
+            time.sleep(0.1)
+        go.touch()
+        assert [one.wait(timeout=1700) for one in running] == [0] * len(jobs)
+    told = {number for job in jobs for number in range(job.first, job.first + job.commits)}
+    rows = DeltaTable(f"s3://{BUCKET}/{name}", storage_options=own).to_pyarrow_table()
+    return told, set(rows["id"].to_pylist()) - {-1}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_no_commit_is_lost(tmp_path: Path, object_store: ObjectStore) -> None:
+    told, found = _write(tmp_path, object_store, "ours", drivers=2, delta_rs=True)
+    assert len(told) == 3 * SEVERAL_WRITERS_COMMITS
+    assert found == told
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_with_deltas_own_store_commits_are_lost(tmp_path: Path, object_store: ObjectStore) -> None:
+    """The control: the test above can fail."""
+    single = "io.delta.storage.S3SingleDriverLogStore"
+    told, found = _write(tmp_path, object_store, "control", drivers=2, delta_rs=False, log_store=single)
+    assert found < told

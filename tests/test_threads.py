@@ -29,7 +29,7 @@ MADE = {
     "delta/driver_merge/matches.py": "delta/driver_merge/test_matches.py::test_threads_read_one_file",
     "demo/pageviews.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
     "demo/run.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
-    "kafka/sink.py": "kafka/test_sink_stall_detector.py::test_threads_that_compute_are_no_stall",
+    "kafka/sink.py": "kafka/test_sink.py::test_threads_that_compute_are_no_stall",
     "metrics/alerts.py": "metrics/test_alerts.py::test_a_slow_webhook_does_not_slow_the_batches",
     "metrics/lineage.py": "metrics/test_lineage.py::test_a_run_that_goes_on_tells_its_sums_now_and_then",
     "metrics/prometheus.py": "metrics/test_prometheus.py::test_threads_report_while_others_scrape",
@@ -38,7 +38,7 @@ MADE = {
     "pipelines/ingest/consumer_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/stream_batches.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
     "pipelines/ingest/run.py": "pipelines/ingest/test_run_worker_warm_up.py",
-    "pipelines/runtime/lease.py": "pipelines/runtime/test_lease_takeover.py::test_of_many_that_start_at_once_one_works",
+    "pipelines/runtime/lease.py": "pipelines/runtime/test_lease.py::test_of_many_that_start_at_once_one_works",
     "pipelines/runtime/rounds.py": "pipelines/runtime/test_rounds_threads.py::test_all_of_them_for_a_minute",
 }
 """The modules of bridge/ that make threads, or are called by threads of others, and where theirs meet."""

@@ -1,4 +1,4 @@
-"""Avro documents to Arrow: of the table's own schema without framing, or in Confluent's framing.
+"""Avro documents to Arrow: of the table's own schema without framing, or in Confluent's framing; and Debezium's events.
 
 The framing is a zero byte, the id of the writer's schema in four bytes, the record. The driver asks the schema
 registry, as on Spark's path; workers get plans, and neither its address nor credentials.
@@ -6,7 +6,7 @@ registry, as on Spark's path; workers get plans, and neither its address nor cre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,11 +17,13 @@ from bridge.arrow_formats.arrow_types import arrow_schema
 from bridge.arrow_formats.avro_cursor import Cursor
 from bridge.arrow_formats.avro_plan import Plan, document_plan
 from bridge.arrow_formats.avro_values import read
-from bridge.arrow_formats.base import ArrowDecoder
+from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder
+from bridge.arrow_formats.changes import before_after_changes, documents_of, no_changes
 from bridge.definition import FormatSpec
 from bridge.errors import DefinitionError
-from bridge.format_rules.avro_given import derived_schema, framed_schema
+from bridge.format_rules.avro_given import derived_schema, envelope, event_schema, framed_schema
 from bridge.format_rules.avro_schema import parse
+from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.schema import RowType
 from bridge.ways import NotThisWay
 
@@ -130,3 +132,34 @@ def _plan(row: RowType, own: str, writer: str) -> Plan | str:
         return str(reason)
     except DefinitionError:
         return "the registry's text is no Avro schema"
+
+
+def debezium_decoder(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
+    """Return a decoder that knows no writer's schema yet (see SchemaArrowDecoder), or why there is none, as the end of
+    a sentence: the table must be such that events of its own schema can be read."""
+    before = before_image_type(spec.row, key)
+    _, text = event_schema(spec.name, spec.row, spec.options)
+    events = documents_decoder(envelope(spec.row, before), text)
+    return _DebeziumAvroArrowDecoder(events, spec.row, before)
+
+
+@dataclass(frozen=True)
+class _DebeziumAvroArrowDecoder:
+    """Decodes events of the writers' schemas that it knows. Their other fields (`source`, `ts_ms`) are skipped."""
+
+    events: AvroConfluentArrowDecoder
+    row: RowType
+    before: RowType
+    """The key's fields."""
+
+    def with_schemas(self, schemas: Mapping[int, str]) -> _DebeziumAvroArrowDecoder:
+        """See SchemaArrowDecoder.with_schemas."""
+        return replace(self, events=self.events.with_schemas(schemas))
+
+    def decode(self, payloads: pa.BinaryArray) -> ArrowChanges:
+        """See ChangeArrowDecoder.decode."""
+        documents = documents_of(payloads)
+        if not len(documents):
+            return no_changes(self.row, self.before)
+        before, after, op = (column.combine_chunks() for column in self.events.decode(documents).columns)
+        return before_after_changes(before, after, op, DEBEZIUM, self.row, self.before)

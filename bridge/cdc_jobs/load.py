@@ -23,8 +23,8 @@ from bridge.cdc_jobs.model import JobFile
 from bridge.cdc_jobs.publishes import JobPublishes
 from bridge.cdc_jobs.references import References
 from bridge.cdc_jobs.routes import route_tables
+from bridge.cdc_jobs.script_text import read_statements
 from bridge.cdc_jobs.sinks import JobSinks
-from bridge.cdc_jobs.source_statements import read_statements
 from bridge.cdc_jobs.source_tables import SourceTable, delta_tables, kafka_tables, publish_start
 from bridge.cdc_jobs.transforms import transformed_tables
 from bridge.cdc_jobs.translation import translated_script

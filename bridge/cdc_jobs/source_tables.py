@@ -16,12 +16,12 @@ from typing import Any
 
 from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX, SCRIPT_STATE
 from bridge.cdc_jobs.routes import selector_at
-from bridge.cdc_jobs.source_statements import Statement
+from bridge.cdc_jobs.script_text import Statement
 from bridge.cdc_jobs.table_ids import MOST_PARTS, TableId, TableSelector
 from bridge.config.paths import is_uri, resolved_path
 from bridge.config.yaml_errors import located
 from bridge.config.yaml_tree import Document, Place
-from bridge.ddl.cursor import nearest
+from bridge.ddl.tokens import nearest
 from bridge.definition import PublishStart
 from bridge.errors import DefinitionError, TableError, UnsupportedError
 from bridge.log_layout import log_folder

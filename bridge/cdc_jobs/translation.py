@@ -18,15 +18,13 @@ from bridge.cdc_jobs.job_settings import JobSettings
 from bridge.cdc_jobs.publishes import require_key
 from bridge.cdc_jobs.references import References
 from bridge.cdc_jobs.routes import Routed
-from bridge.cdc_jobs.script_text import Locate, ScriptText, create_table, literal
+from bridge.cdc_jobs.script_text import Locate, ScriptText, create_table, kafka_options, literal
 from bridge.cdc_jobs.sinks import JobSinks
-from bridge.cdc_jobs.source_statements import kafka_options
 from bridge.cdc_jobs.table_ids import TableId
 from bridge.cdc_jobs.transforms import Transformed
 from bridge.config.ddl_text import at_yaml_position
 from bridge.config.yaml_tree import Document, Place
-from bridge.ddl.cursor import nearest
-from bridge.ddl.tokens import Source, Token, tokenize
+from bridge.ddl.tokens import Source, Token, nearest, tokenize
 from bridge.definition import PublishStart
 from bridge.errors import DdlError, DefinitionError, UnsupportedError
 from bridge.schema import DataType, quote

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge import cdc_jobs, config, sql
-from bridge.cli import (
-    check_command,
-    ops_commands,
-    page_commands,
-    process,
-    run_command,
-    topics_command,
-    txn_commands,
-)
+from bridge.cli import check_command, kafka_commands, ops_commands, page_commands, process, run_command
 from bridge.cli.arguments import (
     Conf,
     Every,
@@ -39,9 +31,8 @@ from bridge.cli.arguments import (
     seconds,
 )
 from bridge.cli.many_pipelines import Pipeline, load_all, run_all
+from bridge.cli.process import metrics_shown, use_submitted
 from bridge.cli.script_pipelines import is_script
-from bridge.cli.shown_metrics import metrics_shown
-from bridge.cli.store_settings import use_submitted
 from bridge.console import Screen, explanation_rows, range_rows, summary_rows
 from bridge.definition import Definition
 from bridge.errors import DefinitionError
@@ -61,7 +52,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(txn_commands.app, name="txn")
+app.add_typer(kafka_commands.app, name="txn")
 
 
 @app.command()
@@ -152,7 +143,7 @@ for _verb in (
     ops_commands.doctor,
     ops_commands.peek,
     ops_commands.maintain,
-    topics_command.topics,
+    kafka_commands.topics,
     page_commands.top,
     page_commands.report,
 ):

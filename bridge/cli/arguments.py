@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.store_settings import use_conf
+from bridge.cli.process import use_conf
 from bridge.console import LOG_FORMATS, log_as
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.prometheus import check_installed, parsed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bridge import config
 from bridge.cli import process
-from bridge.cli.shown_metrics import metrics_shown
+from bridge.cli.process import metrics_shown
 from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen
 from bridge.definition import Definition

@@ -1,12 +1,15 @@
-"""Provides what every verb needs: a Spark session, signal handling and the exit code."""
+"""Provides what every verb needs: a Spark session, signal handling and the exit code.
+
+Settings of Spark are given to what reads files on object stores before Spark is there.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -15,17 +18,20 @@ import typer
 from typer._click.exceptions import ClickException as UsageError  # typer exports no name for it
 
 from bridge import watchdog
-from bridge.cli.store_settings import conf_settings
 from bridge.config.storage_locations import storage_locations
 from bridge.console import Screen, log_as
 from bridge.definition import Definition
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, DefinitionError
 from bridge.jars import home
+from bridge.metrics import ignore
+from bridge.metrics.monitoring import Monitoring
+from bridge.metrics.otlp import tracing
+from bridge.metrics.prometheus import exporting, shown
 from bridge.store_jars import schemes_of
+from bridge.store_options import given_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
 
 _TITLES = {2: "refused", 3: "quality failed", 4: "different"}
 
@@ -137,3 +143,45 @@ def _write_log(error: BaseException) -> Path:
     with log.open("a", encoding="utf-8") as out:
         traceback.print_exception(type(error), error, error.__traceback__, file=out)
     return log
+
+
+def conf_settings(conf: Sequence[str] | None) -> dict[str, str]:
+    """Returns the settings of --conf. Raises DefinitionError for one that is not key=value."""
+    settings = {}
+    for pair in conf or []:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise DefinitionError(f"--conf {pair}: expected key=value")
+        settings[key] = value
+    return settings
+
+
+def use_submitted(context: typer.Context) -> None:
+    """For the command that runs, reads files on object stores with the settings that spark-submit was given."""
+    context.with_resource(given_settings(_submitted))
+
+
+def use_conf(context: typer.Context, conf: list[str] | None) -> list[str] | None:
+    """The same with the settings of --conf, which win."""
+    context.with_resource(given_settings(lambda: {**_submitted(), **conf_settings(conf)}))
+    return conf
+
+
+def _submitted() -> dict[str, str]:
+    from bridge.session import submitted_settings
+
+    return submitted_settings()
+
+
+@contextmanager
+def metrics_shown(screen: Screen, watched: Iterable[Monitoring]) -> Iterator[None]:
+    """Around all runs of a command: prints where the metrics are, and keeps their counters from run to run, those that
+    a collector gets, too."""
+    watched = tuple(watched)
+    with ExitStack() as stack:
+        for target in dict.fromkeys(of.metrics for of in watched if of.metrics):
+            stack.enter_context(exporting(target, ignore))
+            screen.info(f"metrics: {shown(target)}")
+        for collector in dict.fromkeys(of.otlp for of in watched if of.otlp):
+            stack.enter_context(tracing(collector, ignore))
+        yield

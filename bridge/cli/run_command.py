@@ -13,8 +13,8 @@ from bridge import cdc_jobs, sql
 from bridge.cdc_jobs import Job
 from bridge.cli import process
 from bridge.cli.arguments import Conf, LogFormat, Master, Metrics, Quiet, ScriptFile, seconds
+from bridge.cli.process import metrics_shown
 from bridge.cli.script_pipelines import is_script
-from bridge.cli.shown_metrics import metrics_shown
 from bridge.console import Screen, duration
 from bridge.errors import DefinitionError
 from bridge.sql import Script

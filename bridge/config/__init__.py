@@ -1,10 +1,9 @@
 """Loads the pipeline file: parses and checks it and resolves it into a Definition."""
 
-from bridge.config.json_schema import json_schema
+from bridge.config.definition_warnings import settings_without_effect
 from bridge.config.load import load
-from bridge.config.other_direction import settings_without_effect
 from bridge.config.publish_rules import refuse_unpublishable
-from bridge.config.show import resolved
+from bridge.config.show import json_schema, resolved
 from bridge.config.topic import resolve_topic
 from bridge.config.unsupported import refuse_topic
 

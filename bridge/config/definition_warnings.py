@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bridge.config.topic import table_options
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.options import FORMATS
-from bridge.options.properties import ignored_warning, unused_security_settings
+from bridge.options.properties import PREFIX, SETTINGS, Client, ignored_warning, unused_security_settings
 from bridge.options.scan import IDLE_TIMEOUT
 from bridge.options.sink import (
     DELIVERY_GUARANTEE,
@@ -66,3 +66,22 @@ def _naming(topic: Topic) -> Iterator[str]:
         yield f"'{NAMING.key}' has no effect without '{DELIVERY_GUARANTEE.key}' = 'exactly-once'"
     elif str(given).lower() == "default":
         yield f"'{NAMING.key}' = 'default' is read as 'pooling', which reuses transactional ids; set 'pooling'"
+
+
+_OTHER = {"publish": ("a consumer", Client.READER), "ingest": ("a producer", Client.PRODUCER)}
+
+
+def settings_without_effect(topic: Topic, verb: str) -> Iterator[str]:
+    """Yields at most one warning, which names the client settings that `verb` (`ingest` or `publish`) does not use.
+
+    They are not warnings of the definition, since one pipeline file may serve both verbs.
+    """
+    client_name, client = _OTHER[verb]
+    given = [
+        f"'{PREFIX}{name}'"
+        for name in topic.properties
+        if name in SETTINGS and SETTINGS[name].clients == frozenset({client})
+    ]
+    if given:
+        have, them = ("has", "it") if len(given) == 1 else ("have", "them")
+        yield f"{', '.join(given)} {have} no effect on {verb}: only {client_name} uses {them}"

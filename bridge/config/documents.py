@@ -9,7 +9,7 @@ from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.options import FORMATS, UPSERT, FormatUse, TableOptions
 from bridge.options.general import KEY_FIELDS, KEY_FIELDS_PREFIX, KEY_FORMAT, TOPIC, VALUE_FIELDS_INCLUDE
-from bridge.options.secret_keys import is_secret
+from bridge.options.table_options import is_secret
 from bridge.schema import RowField, RowType, TableSchema
 from bridge.secret import Secret
 

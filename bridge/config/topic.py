@@ -28,7 +28,6 @@ from bridge.options.scan import (
     STARTUP_TIMESTAMP,
     UPSERT_STARTUP_MODE,
 )
-from bridge.options.secret_keys import is_secret
 from bridge.options.sink import (
     BUFFER_INTERVAL,
     BUFFER_ROWS,
@@ -37,6 +36,7 @@ from bridge.options.sink import (
     TABLE_ID_HEADERS,
     TRANSACTIONAL_ID_PREFIX,
 )
+from bridge.options.table_options import is_secret
 from bridge.secret import Secret
 
 

@@ -19,18 +19,16 @@ from dataclasses import dataclass
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 
-from bridge.ddl.cursor import Cursor, nearest
-from bridge.ddl.dialect import parse_tree, respell
+from bridge.ddl.dialect import Tree, parse_tree, respell, translated
 from bridge.ddl.intervals import parse_interval
 from bridge.ddl.legal import check, resolve
 from bridge.ddl.part import Part
 from bridge.ddl.refused_parts import refuse_parts, refuse_stray_tokens
-from bridge.ddl.tokens import Token
-from bridge.ddl.tree import Tree, translated
+from bridge.ddl.tokens import Cursor, Token, nearest
 from bridge.ddl.types import parse_type
 from bridge.expressions.failures import failure, note_text, without_failures
 from bridge.expressions.functions import own_functions
-from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import Refusal
 from bridge.schema import (
     Column,
     ComputedColumn,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from bridge.ddl.cursor import Cursor
-from bridge.ddl.tokens import Token
+from bridge.ddl.tokens import Cursor, Token
 
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 

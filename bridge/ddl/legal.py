@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from bridge.ddl.cursor import nearest
-from bridge.ddl.tree import Tree
+from bridge.ddl.dialect import Tree
+from bridge.ddl.tokens import nearest
 from bridge.errors import DdlError, UnsupportedError
 from bridge.expressions.names import AGGREGATES, RANKS, RESERVED, TABLES
-from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS
 from bridge.expressions.special import CONDITIONS
+from bridge.expressions.template import Refusal
 from bridge.expressions.typed import ARITHMETIC
 from bridge.schema import DataType, RowType
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bridge.ddl.cursor import Cursor
-from bridge.ddl.tokens import Source, Token
+from bridge.ddl.tokens import Cursor, Source, Token
 from bridge.errors import DdlError, UnsupportedError
 
 

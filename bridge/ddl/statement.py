@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bridge.ddl.cursor import Cursor
 from bridge.ddl.elements import parse_elements
-from bridge.ddl.tokens import Source
+from bridge.ddl.tokens import Cursor, Source
 from bridge.schema import TableSchema
 
 _REFUSED = {

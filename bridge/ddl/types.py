@@ -5,8 +5,7 @@ Rules: Flink's documentation, "Data Types" (https://nightlies.apache.org/flink/f
 
 from __future__ import annotations
 
-from bridge.ddl.cursor import Cursor, nearest
-from bridge.ddl.tokens import Token
+from bridge.ddl.tokens import Cursor, Token, nearest
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, unsupported
 
 MAX_LENGTH = 2_147_483_647

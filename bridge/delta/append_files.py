@@ -11,8 +11,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -34,10 +35,6 @@ from bridge.lake.statistics import columns_with_statistics
 from bridge.lake.store import Store
 from bridge.storage import store_for_writing
 from bridge.ways import NotThisWay
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 

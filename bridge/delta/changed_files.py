@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -33,10 +33,6 @@ from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table
 from bridge.lake.snapshot import Action, Snapshot
 from bridge.ways import NotThisWay
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 """Delta's names for what a change is, and for its version."""
@@ -94,8 +90,6 @@ def changes_in_driver(
     """Some columns and CHANGE_TYPE of the same changes as Arrow, in ascending order of their versions.
 
     Raises NotThisWay, too, where their files have more bytes or rows than may come."""
-    import pyarrow as pa
-
     snapshot, versions = changed_files(table, first, last)
     if (size := sum(files.bytes for files in versions)) > most_bytes:
         raise NotThisWay(f"its files have {size >> 20:,} MiB, more than {most_bytes >> 20:,} MiB")

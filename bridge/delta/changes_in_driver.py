@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -13,9 +13,6 @@ from bridge.columns import KIND, col, estimated_bytes
 from bridge.delta.merge_semantics import KEPT
 from bridge.delta.table import Table
 from bridge.ways import NotThisWay
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)

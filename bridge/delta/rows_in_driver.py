@@ -7,19 +7,15 @@ For all else the answer is None, and Spark is asked, which then raises what is w
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from bridge.delta.logged_files import NamedFiles
 from bridge.lake.data_files import DataFile, arrow_schema, open_added
 from bridge.lake.store import at_once
 from bridge.ways import NotThisWay
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _SIMPLE = (
     T.ByteType(),
@@ -56,8 +52,6 @@ def read_columns(
 
     Raises NotThisWay where Spark must be asked, and for more than `most_rows`, of which none is read.
     """
-    import pyarrow as pa
-
     types = {field.name: field.dataType for field in files.fields}
     if unread := next((name for name in columns if not _is_read(types[name])), None):
         raise NotThisWay(f"column {unread!r} is {types[unread].simpleString().upper()}")
@@ -78,8 +72,6 @@ def read_columns(
 
 
 def _with_dictionaries(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    import pyarrow as pa
-
     text = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([pa.field(f.name, text if f.name in names else f.type) for f in schema])
 
@@ -87,8 +79,6 @@ def _with_dictionaries(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
     """Raise NotThisWay for a column that the file has in another type than the table, which Spark converts or
     refuses by its own rules. Texts have several types in Arrow, of which a file names the one of its writer."""
-    import pyarrow as pa
-
     written, leaves = file.parquet.schema_arrow, file.parquet.schema
     physical = {leaf.path: leaf.physical_type for leaf in map(leaves.column, range(len(leaves)))}
     for name in columns:
@@ -107,8 +97,6 @@ def _refuse_other_types(file: DataFile, columns: Sequence[str]) -> None:
 
 
 def _live_rows(file: DataFile, columns: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
     rows = file.read(range(file.parquet.num_row_groups), columns)
     if not file.marked:
         return rows

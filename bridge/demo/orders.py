@@ -19,8 +19,8 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 
 FIRST_ORDER = 1_000_001

@@ -8,22 +8,19 @@ Configures listeners of the embedded broker that require a password or a client 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bridge import jars
-from bridge.embedded.processes import HOST, free_port, is_port_free, start_watchdog, stop_process
+from bridge.embedded.processes import HOST, Server, free_port, is_port_free
 from bridge.errors import KafkaError
 from bridge.kafka import admin
 
@@ -93,8 +90,6 @@ class Listeners:
         ]
 
 
-_START_SECONDS = 60.0
-_STOP_SECONDS = 15.0
 # Kafka's pom has no slf4j binding, which its distribution adds; Spark ships one, so nothing else is fetched.
 # Brokers before 4.0 need classes of log4j 1.2, too.
 _LOGGING = (
@@ -144,14 +139,16 @@ appender.file.strategy.max = 1
 """
 
 
-class Broker:
-    """A broker on 127.0.0.1 with its data in `folder`, which ends with this process, however that ends.
+class Broker(Server):
+    """A broker with its data in `folder`.
 
-    `port` None uses the folder's port if that is still free, else a free one. Use it as a context manager, or call
-    start() and stop(). Topics are not created automatically, unless `settings` say so: see `create_topic`. `listeners`
-    are added to the one without authentication; their users are those of the folder's first start. `settings` override
-    the broker settings of this module. `version` is Kafka's: 2.8, the first with KRaft, or later.
+    `port` None uses the folder's port if that is still free, else a free one. Topics are not created automatically,
+    unless `settings` say so: see `create_topic`. `listeners` are added to the one without authentication; their users
+    are those of the folder's first start. `settings` override the broker settings of this module. `version` is Kafka's:
+    2.8, the first with KRaft, or later.
     """
+
+    title, start_seconds, stop_seconds, pause = "broker", 60.0, 15.0, 0.05
 
     def __init__(
         self,
@@ -164,30 +161,19 @@ class Broker:
         version: str = jars.KAFKA_BROKER,
     ) -> None:
         self.folder = Path(folder).absolute()
-        self.log = self.folder / "broker.log"
-        self._port = port
+        super().__init__(self.folder / "broker.log", port)
         self._heap_mb = heap_mb
         self._listeners = listeners
         self._settings = settings or {}
         self._version = version
-        self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._client: AdminClient | None = None
 
     @property
     def bootstrap(self) -> str:
         """`host:port` for clients; raises KafkaError before the first start()."""
-        if self._port is None:
-            raise KafkaError("the broker has no address before it is started")
-        return f"{HOST}:{self._port}"
+        return f"{HOST}:{self.port}"
 
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int | None:
-        """The broker's process id, while it runs."""
-        return self._process.pid if self._process and self.running else None
+    address = bootstrap
 
     @property
     def cluster_id(self) -> str | None:
@@ -196,13 +182,8 @@ class Broker:
         lines = properties.read_text().splitlines() if properties.exists() else []
         return next((x.partition("=")[2] for x in lines if x.startswith("cluster.id=")), None)
 
-    def start(self) -> Broker:
-        """Start the broker unless it runs; returns when it answers.
-
-        Raises KafkaError with the log file and its last error when it does not answer within 60 seconds.
-        """
-        if self.running:
-            return self
+    def prepare(self) -> list[str]:
+        """See Server.prepare."""
         data = self.folder / "data"
         data.mkdir(parents=True, exist_ok=True)
         self._port = self._choose_port()
@@ -218,28 +199,13 @@ class Broker:
         (self.folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log))
         if self.cluster_id is None:
             self._format(server)
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                self._command("kafka.Kafka", str(server)),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,  # Ctrl-C in a terminal ends this process, which then stops the broker
-            )
-        self._watchdog = start_watchdog(self._process.pid)
-        try:
-            self._wait_until_up(self._process)
-        except BaseException:
-            self.stop()
-            raise
-        (self.folder / "port").write_text(f"{self._port}\n")
-        return self
-
-    def stop(self) -> None:
-        """Stop the broker, by force after 15 seconds. May be called again."""
-        process, self._process = self._process, None
-        watchdog, self._watchdog = self._watchdog, None
-        stop_process(process, watchdog, _STOP_SECONDS)
+        client: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+        }
+        self._client = AdminClient(client)
+        return self._command("kafka.Kafka", str(server))
 
     def kill(self) -> None:
         """Kill the broker (SIGKILL), as a power failure would; its data stay in the folder."""
@@ -252,14 +218,6 @@ class Broker:
         """Create a topic; returns when clients can see it. Raises KafkaError when it exists."""
         if not admin.ensure_topic({"bootstrap.servers": self.bootstrap}, name, partitions, config or {}):
             raise KafkaError(f"topic '{name}' exists already on {self.bootstrap}")
-
-    def __enter__(self) -> Broker:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _choose_port(self) -> int:
         if self._port is not None:
@@ -297,27 +255,16 @@ class Broker:
         with self.log.open("ab") as out:
             done = subprocess.run(tool, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False)
         if done.returncode:
-            raise self._failed("could not prepare its folder")
+            raise self.failed("could not prepare its folder")
 
-    def _wait_until_up(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until this process answers, by its cluster id: another broker may have the port."""
-        deadline = time.monotonic() + _START_SECONDS
-        client = AdminClient(
-            {"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
-        )
-        while process.poll() is None:
-            try:
-                if client.list_topics(timeout=1.0).cluster_id == self.cluster_id:
-                    return
-            except KafkaException:
-                pass  # not up yet; the deadline decides
-            if time.monotonic() > deadline:
-                raise self._failed(f"did not answer within {_START_SECONDS:.0f} s")
-            time.sleep(0.05)
-        raise self._failed(f"ended with code {process.returncode} while starting")
-
-    def _failed(self, what: str) -> KafkaError:
-        lines = [x for x in self.log.read_text(errors="replace").splitlines() if x.strip()]
-        errors = [x for x in lines if re.search(r"ERROR|FATAL|Error|Exception", x) and not x.startswith("\t")]
-        last = (errors or lines or ["(the log is empty)"])[-1].strip()
-        return KafkaError(f"the broker on {self.bootstrap} {what}: {last}\nits log is {self.log}")
+    def is_up(self) -> bool:
+        """Whether this process answers, by its cluster id: another broker may have the port."""
+        assert self._client is not None
+        try:
+            if self._client.list_topics(timeout=1.0).cluster_id != self.cluster_id:
+                return False
+        except KafkaException:
+            return False
+        self._client = None
+        (self.folder / "port").write_text(f"{self._port}\n")
+        return True

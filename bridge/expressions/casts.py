@@ -15,8 +15,7 @@ from bridge.expressions.arithmetic import cut_decimal, wrapped
 from bridge.expressions.collections import FROM_ARRAYS
 from bridge.expressions.failures import failed, own_failure
 from bridge.expressions.precision import cut, loses_digits, spelled, written
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import spark
+from bridge.expressions.template import Refusal, spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, TEXT
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 

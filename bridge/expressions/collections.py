@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from bridge.expressions.call import Call, Entries
 from bridge.expressions.comparisons import null_if
 from bridge.expressions.failures import failed
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import spark
+from bridge.expressions.template import Call, Entries, Refusal, spark
 from bridge.expressions.type_rules import NULL, one_type
 from bridge.schema import ArrayType, DataType, MapType
 

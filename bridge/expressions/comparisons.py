@@ -10,8 +10,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from bridge.expressions.precision import loses_digits
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import literal, spark
+from bridge.expressions.template import Refusal, literal, spark
 from bridge.expressions.type_rules import (
     EXACT,
     INTEGERS,

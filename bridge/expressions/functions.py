@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from bridge.expressions import collections, numbers, texts, times
-from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.collections import map_of
 from bridge.expressions.comparisons import ROW
 from bridge.expressions.numbers import modulo_type, rounded_type, whole_type
 from bridge.expressions.precision import loses_digits
-from bridge.expressions.refusal import Refusal
 from bridge.expressions.signatures import FUNCTIONS, Signature, signature_of, signatures_of
-from bridge.expressions.template import spark
+from bridge.expressions.template import Build, Call, Entries, Refusal, spark
 from bridge.expressions.times import added_type
 from bridge.expressions.type_rules import NULL, fits, one_type, scalar
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from bridge.expressions.arithmetic import LONG, arithmetic, cut_decimal, negative
-from bridge.expressions.call import Call, Entries
 from bridge.expressions.casts import IS_NO_NUMBER, NO_NUMBER
 from bridge.expressions.failures import failed
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import spark
+from bridge.expressions.template import Call, Entries, Refusal, spark
 from bridge.expressions.type_rules import INTEGERS, NULL, NUMERIC, common
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType

@@ -13,7 +13,7 @@ from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from bridge.expressions.refusal import BRANCHES, Refusal
+from bridge.expressions.template import BRANCHES, Refusal
 
 _JAVA_ONLY = [
     (r"\\[pP]\{\w+\}", "x"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp, parse_one
 
-from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import Refusal
 from bridge.schema import TIMES, ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
 _MICROS, _MILLIS = 6, 3

@@ -10,8 +10,7 @@ from bridge.expressions.casts import to_text
 from bridge.expressions.comparisons import COMPARISONS, TypeOf, compared, without_operand
 from bridge.expressions.functions import check_call
 from bridge.expressions.numbers import whole
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import literal, spark
+from bridge.expressions.template import Refusal, literal, spark
 from bridge.expressions.texts import overlay, substring
 from bridge.expressions.times import extracted, rounded
 from bridge.expressions.type_rules import INTEGERS, NULL, comparable, fits, one_type, scalar

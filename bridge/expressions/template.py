@@ -1,14 +1,17 @@
-"""Spark expressions written as text, in which `@0`, `@1` … stand for operands."""
+"""Spark expressions written as text, in which `@0`, `@1` … stand for operands; calls of functions; what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
+
+from bridge.schema import DataType
 
 _OPERAND = "__operand_"
 
@@ -53,3 +56,44 @@ def _is_closed(node: exp.Expr) -> bool:
 def _parsed(text: str) -> exp.Expr:
     root: exp.Expr = parse_one(text.replace("@", _OPERAND), read=Plain)
     return root
+
+
+BRANCHES = "write CASE WHEN ... with a constant in each branch"
+"""The way out where Spark takes a constant only."""
+
+
+class Refusal(Exception):
+    """Raised for a part of an expression (`node`) that is not supported; the caller adds file, line and column."""
+
+    def __init__(self, message: str, node: exp.Expr | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+@dataclass(frozen=True)
+class Call:
+    """The name in capitals, the arguments, and their types as far as they are known."""
+
+    name: str
+    arguments: Sequence[exp.Expr]
+    types: Sequence[DataType | None]
+
+    def constant(self, n: int) -> str | None:
+        """Returns the text of argument `n`, None if it is no constant or not there."""
+        return literal(self.arguments[n]) if n < len(self.arguments) else None
+
+    def number(self, n: int, what: str) -> int:
+        """Returns argument `n`, a constant integer. Raises Refusal for other expressions."""
+        text = self.constant(n)
+        try:
+            return int(text or "")
+        except ValueError:
+            raise Refusal(
+                f"{what} of {self.name} must be a constant, as Spark takes no column there; {BRANCHES}"
+            ) from None
+
+
+Build = Callable[[Call], exp.Expr]
+Entries = Mapping[str, "str | Mapping[int, str] | Build"]
+"""By the name of the function: a text in which `@0` is the first argument, such a text for each number of arguments, or
+what builds the expression."""

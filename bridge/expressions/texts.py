@@ -9,13 +9,11 @@ import re
 
 from sqlglot import exp
 
-from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import to_text
 from bridge.expressions.collections import LAST_OF_KEYS
 from bridge.expressions.failures import failed
 from bridge.expressions.patterns import Regex, regex
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import literal, spark
+from bridge.expressions.template import Build, Call, Entries, Refusal, literal, spark
 
 _AUTHORITY = r"(?:([^\\x40/?#]*)\\x40)?(\\[[^\\]/?#]*\\]|[^:\\x40/?#\\[]*)(?::[0-9]*)?"
 """An @ would be an operand of `spark`."""

@@ -11,12 +11,10 @@ from zoneinfo import available_timezones
 from sqlglot import exp
 
 from bridge.expressions.arithmetic import wrapped
-from bridge.expressions.call import Build, Call, Entries
 from bridge.expressions.casts import DAY_OF_TIME, as_written, text_to_time
 from bridge.expressions.patterns import Prefix, date_segments, exact, prefix
 from bridge.expressions.precision import cut, loses_digits
-from bridge.expressions.refusal import Refusal
-from bridge.expressions.template import spark
+from bridge.expressions.template import Build, Call, Entries, Refusal, spark
 from bridge.schema import TIMES, DataType, ScalarType
 
 _MILLIS = "UNIX_MILLIS(CAST(@0 AS TIMESTAMP))"

@@ -8,7 +8,7 @@ from math import isinf
 from sqlglot import exp
 
 from bridge.expressions.precision import loses_digits
-from bridge.expressions.refusal import Refusal
+from bridge.expressions.template import Refusal
 from bridge.schema import BYTES, TIMES, ArrayType, DataType, MapType, RowType, ScalarType
 
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")

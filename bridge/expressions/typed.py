@@ -16,9 +16,8 @@ from bridge.expressions.arithmetic import arithmetic, negative, remainder
 from bridge.expressions.casts import cast
 from bridge.expressions.failures import failure, is_lazy, note_failure
 from bridge.expressions.functions import called
-from bridge.expressions.refusal import Refusal
 from bridge.expressions.special import special
-from bridge.expressions.template import spark
+from bridge.expressions.template import Refusal, spark
 from bridge.expressions.type_rules import NULL, NUMERIC, literal, scalar
 from bridge.expressions.type_rules import arithmetic as arithmetic_type
 from bridge.schema import DataType, ScalarType
@@ -191,9 +190,7 @@ def _read(node: exp.Interval) -> _Length:
     numbers = [Decimal(part) for part in re.split("[-: ]", found[2])] if found else []
     if found is None or any(n >= _LESS_THAN[u] for n, u in zip(numbers[1:], units[1:], strict=True)):
         example = "1" + "".join(f"{_BEFORE[u]}30" if u != "MONTH" else "-6" for u in units[1:])
-        raise Refusal(
-            f"INTERVAL {text!r} {shown} is no _interval; write it like INTERVAL '{example}' {shown}"
-        )
+        raise Refusal(f"INTERVAL {text!r} {shown} is no interval; write it like INTERVAL '{example}' {shown}")
     total = int(sum(n * _WORTH[u] for n, u in zip(numbers, units, strict=True)))
     sign = -1 if (found[1] == "-") != is_negative else 1
     return _Length(f"{'-' * (sign < 0)}{found[2]}", units, sign * total)

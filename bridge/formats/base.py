@@ -164,7 +164,7 @@ class Format(Protocol):
         DeclaredFormat.metadata); empty for insert-only formats. `key`: the fields of `row` that identify it, none for a
         table without a key. A document of an insert-only format that has none of them is bad (docs/adr/060); a CDC
         update without a before image is good with a key and bad without. With a key, the rows of -U and -D may have
-        only the key's fields, null in the others: see formats.before_image.
+        only the key's fields, null in the others: see formats.cdc.common.
 
         Raises DefinitionError when the format cannot represent a type of `row`."""
         ...

@@ -13,8 +13,7 @@ from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.base import NOTHING
-from bridge.formats.before_image import as_row
-from bridge.formats.cdc.operation_types import unknown_operation
+from bridge.formats.cdc.common import as_row, unknown_operation
 from bridge.formats.sql import Names, SqlChangeEncoder, let, literal, null, struct
 from bridge.schema import RowType
 

@@ -23,10 +23,9 @@ from bridge.errors import OptionError
 from bridge.key_stores import KeyStore, KeyStoreError, WrongPasswordError, read_key_store, store_type
 from bridge.options.model import KAFKA
 from bridge.options.properties import SETTINGS, Client, check_combinations, check_property, login
-from bridge.options.properties.jaas import jaas_text
+from bridge.options.properties.catalog import LEVELS
 from bridge.options.properties.login import EXTENSION
-from bridge.options.properties.producer import LEVELS
-from bridge.options.properties.sasl import HANDLER
+from bridge.options.properties.sasl import HANDLER, jaas_text
 from bridge.secret import Secret
 
 _HANDLER = "sasl.login.callback.handler.class"
@@ -240,3 +239,37 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
         check_property(KAFKA, key, text, masked=isinstance(properties[key], Secret))
     check_combinations(plain, "none")
     return plain
+
+
+_DEFAULTS = {
+    "acks": "all",
+    "batch.size": "1000000",
+    "compression.type": "lz4",
+    "linger.ms": "20",
+    "message.max.bytes": "1048576",  # Java's default; librdkafka's is a little less
+    "queue.buffering.max.kbytes": "65536",
+    "queue.buffering.max.messages": "500000",
+}
+
+
+def producer_settings(user: Mapping[str, str], *, checked: bool) -> dict[str, Any]:
+    """Return librdkafka's settings of a producer: `user` (librdkafka's names) over the bridge's defaults.
+
+    Unless the user sets other `acks` or `enable.idempotence` = false, sending is idempotent, so a retry neither repeats
+    nor reorders records. Without idempotence, one request at a time preserves the order. `checked` False
+    ('sink.delivery-guarantee' = 'none') waits for the leader only, unless the user sets idempotence.
+    """
+    waits = checked or user.get("enable.idempotence") == "true"
+    settings: dict[str, Any] = {**_DEFAULTS, **({} if waits else {"acks": "1"}), **user}
+    idempotent = (
+        settings["acks"] in ("all", "-1") and user.get("enable.idempotence", "true").lower() == "true"
+    )
+    settings["enable.idempotence"] = str(idempotent).lower()
+    if not idempotent:
+        settings.setdefault("max.in.flight.requests.per.connection", "1")
+    # As Java's default partitioner (librdkafka's own is CRC32): all producers put a key into the same partition.
+    settings["partitioner"] = "murmur2_random"
+    settings["delivery.report.only.error"] = (
+        True  # successes are counted by librdkafka, without a call of Python
+    )
+    return settings

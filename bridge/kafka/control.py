@@ -15,8 +15,7 @@ from confluent_kafka import KafkaException, Producer
 from bridge.definition import Topic
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
 from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
-from bridge.kafka.client_settings import for_librdkafka
-from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.client_settings import for_librdkafka, producer_settings
 from bridge.kafka.transactions import (
     FENCED,
     OffsetMetadataStore,

@@ -12,8 +12,7 @@ from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.kafka.arrow_records import ArrowRecords
-from bridge.kafka.client_settings import for_librdkafka
-from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.client_settings import for_librdkafka, producer_settings
 from bridge.kafka.shard_rows import RANK, SHARD, VERSION
 from bridge.kafka.shard_state import ShardSpec
 from bridge.kafka.shard_task import ShardTask

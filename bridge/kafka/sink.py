@@ -38,10 +38,9 @@ from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import ConcurrentRunError, KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.client import error_text, root_error
-from bridge.kafka.client_settings import for_librdkafka
+from bridge.kafka.client_settings import for_librdkafka, producer_settings
 from bridge.kafka.flush_buffer import FlushBuffer
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import SendCounts
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from bridge.lake.snapshot import Action, Snapshot
@@ -25,7 +27,6 @@ from bridge.lake.store import Source, Store
 from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
     from pyroaring import BitMap
 
@@ -167,8 +168,6 @@ class DataFile:
     def read(self, groups: Sequence[int], columns: Sequence[str], *, use_threads: bool = True) -> pa.Table:
         """Read columns of row groups, deleted rows included, in the types of the table's schema. A column that the
         table got after the file was written is null."""
-        import pyarrow as pa
-
         present = set(self.parquet.schema_arrow.names)
         self.fetch(groups, columns)
         found = self.parquet.read_row_groups(
@@ -197,8 +196,6 @@ def open_added(
 ) -> DataFile:
     """Open the data file of an `add` action of that table and read its deletion vector. `dictionaries` are columns that
     are read as dictionaries, which they are in `schema`. Raises NotThisWay where only Spark reads it right."""
-    import pyarrow.parquet as pq
-
     source = snapshot.store.open(snapshot.path_of(add["path"]), int(add["size"]))
 
     def opened() -> ParquetFile:
@@ -222,7 +219,6 @@ def open_added(
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema:
     """The columns of the table as Arrow's types, without comments."""
-    import pyarrow as pa
     from deltalake import Schema
 
     schema = pa.schema(Schema.from_json(metadata["schemaString"]).to_arrow())

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as is_
+
 from bridge.lake.statistics import FileStatistics
 from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:  # workers import this module, and have no need of Spark's and Delta's Python
-    import pyarrow as pa
-
     from bridge.lake.snapshot import Action
     from bridge.lake.store import Store
 
@@ -61,8 +63,6 @@ def delete_data_files(store: Store, adds: Iterable[Action]) -> None:
 def write_change_file(store: Store, rows_by_type: Mapping[str, pa.Table]) -> Action:
     """Write the changes of a batch, by Delta's names of their types, into a new file of the change data feed; return
     its `cdc` action."""
-    import pyarrow as pa
-
     rows = pa.concat_tables(
         rows.append_column(_CHANGE_TYPE, pa.repeat(pa.scalar(type), rows.num_rows))
         for type, rows in rows_by_type.items()
@@ -74,10 +74,6 @@ def write_change_file(store: Store, rows_by_type: Mapping[str, pa.Table]) -> Act
 
 def _write(store: Store, path: str, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
     """The size of the file; 0, with nothing written, without rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    import pyarrow.types as is_
-
     content, rows = pa.BufferOutputStream(), 0
     with pq.ParquetWriter(
         content,
@@ -99,8 +95,6 @@ def _write(store: Store, path: str, parts: Iterable[pa.Table], schema: pa.Schema
 
 def _groups(parts: Iterable[pa.Table]) -> Iterable[pa.Table]:
     """The same rows; all tables but the last fill at least one row group."""
-    import pyarrow as pa
-
     waiting: list[pa.Table] = []
     for part in parts:
         waiting.append(part)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
 
 EXACT_DIGITS = 15
 """The most digits of a decimal number that survive a conversion to double and back."""
@@ -85,9 +85,6 @@ class FileStatistics:
 def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
     """The least and the greatest value, times as microseconds; None for a type without bounds, and for a date that
     Python has not."""
-    import pyarrow.compute as pc
-    import pyarrow.types as is_
-
     type = column.type
     has_bounds = is_.is_integer(type) or is_.is_string(type) or is_.is_date32(type) or is_.is_timestamp(type)
     if not has_bounds and not (is_.is_decimal(type) and type.precision <= EXACT_DIGITS):
@@ -101,8 +98,6 @@ def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
 
 def _bounds(type: pa.DataType, low: Any, high: Any) -> tuple[Any, Any, bool] | None:
     """Both ends as the statistics say them, and whether they are exact; None where there are none to give."""
-    import pyarrow.types as is_
-
     if is_.is_timestamp(type):
         return _times(low, high, "" if type.tz is None else "Z")
     if is_.is_decimal(type):

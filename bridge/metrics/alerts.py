@@ -22,9 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import BadRecordError, DifferenceError, QualityError
-from bridge.metrics.error_texts import NextWarning, text_without_url, text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
-from bridge.metrics.target_urls import check_http_url, host_of, split_login
+from bridge.metrics.target_urls import (
+    NextWarning,
+    check_http_url,
+    host_of,
+    split_login,
+    text_without_url,
+    text_without_values,
+)
 from bridge.secret import Secret
 
 SCHEMA = "changelog-bridge/alert/1"

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from bridge.metrics.error_texts import NextWarning, text_without_values
 from bridge.metrics.reports import BatchReport, Listener, RunName
+from bridge.metrics.target_urls import NextWarning, text_without_values
 
 SCHEMA = "changelog-bridge/event/1"
 """Fields are added to a version; one that changes its meaning or goes makes a new version."""

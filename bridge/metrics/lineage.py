@@ -47,10 +47,15 @@ from openlineage.client.uuid import generate_new_uuid
 
 from bridge.errors import DefinitionError, QualityError
 from bridge.metrics.datasets import Assertion, Dataset, Flow, Origin
-from bridge.metrics.error_texts import NextWarning, text_without_url, text_without_values
 from bridge.metrics.events import append
 from bridge.metrics.reports import BatchReport, Counts, Listener, RunName, Summary
-from bridge.metrics.target_urls import check_http_url, host_of
+from bridge.metrics.target_urls import (
+    NextWarning,
+    check_http_url,
+    host_of,
+    text_without_url,
+    text_without_values,
+)
 from bridge.secret import Secret
 from bridge.version import own_version
 

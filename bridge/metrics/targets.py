@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from bridge.metrics.error_texts import NextWarning, text_without_url
 from bridge.metrics.observed import Observed
 from bridge.metrics.reports import BatchReport, Listener, RunName, now_ms
-from bridge.metrics.target_urls import without_login
+from bridge.metrics.target_urls import NextWarning, text_without_url, without_login
 
 TIMEOUT_SECONDS = 5.0
 """For how long the end of a run waits until the last values have been sent."""

@@ -1,10 +1,9 @@
 """Declares every WITH option as a value: key, type, default, description and how the bridge supports it."""
 
-from bridge.options.catalog import OPTIONS, declared
 from bridge.options.formats import FORMATS, DeclaredFormat
 from bridge.options.metadata import METADATA, ROW_KIND
 from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
-from bridge.options.table_options import EffectiveOption, FormatUse, TableOptions
+from bridge.options.table_options import OPTIONS, EffectiveOption, FormatUse, TableOptions, declared
 
 __all__ = [
     "FORMATS",

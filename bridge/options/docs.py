@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bridge.options.catalog import declared
 from bridge.options.formats import FORMATS
 from bridge.options.metadata import METADATA
 from bridge.options.model import KAFKA, UPSERT, Option, Side
 from bridge.options.properties import PREFIX, SETTINGS, Client, Setting, Treatment
+from bridge.options.table_options import declared
 
 _HEAD = """\
 # Options

@@ -70,7 +70,7 @@ class DeclaredFormat:
     """A function of (name of the format, row, options) that raises what the decoder and the encoder would raise for
     them: OptionError, DefinitionError or UnsupportedError. It must not import Spark."""
     reader: str = ""
-    """A function of a FormatSpec that returns the `peek.base.Reader` of its documents. It must not import Spark."""
+    """A function of a FormatSpec that returns the `peek.readers.Reader` of its documents. It must not import Spark."""
     spark: str = ""
     """A class of the Protocol `formats.base.Format`, made without arguments."""
     arrow: str = ""
@@ -121,7 +121,7 @@ _BUILT_IN = (
         "JSON: one object per document.",
         options.JSON,
         rules="bridge.format_rules.json_options:check_document",
-        reader="bridge.peek.json_reader:reader",
+        reader="bridge.peek.readers:json_reader",
         spark="bridge.formats.json.decode:JsonFormat",
         arrow="bridge.arrow_formats.json:decoder",
         arrow_encoder="bridge.arrow_formats.json_encoder:encoder",
@@ -131,7 +131,7 @@ _BUILT_IN = (
         "CSV: one line of separated values per document.",
         options.CSV,
         rules="bridge.format_rules.csv_options:check_document",
-        reader="bridge.peek.csv_reader:reader",
+        reader="bridge.peek.readers:csv_reader",
         spark="bridge.formats.csv.decode:CsvFormat",
         arrow="bridge.arrow_formats.csv:decoder",
         fixed_fields=True,
@@ -141,7 +141,7 @@ _BUILT_IN = (
         "The bytes of a single column, without further encoding.",
         options.RAW,
         rules="bridge.format_rules.raw:check_document",
-        reader="bridge.peek.raw_reader:reader",
+        reader="bridge.peek.readers:raw_reader",
         spark="bridge.formats.raw:RawFormat",
         arrow="bridge.arrow_formats.raw:decoder",
         fixed_fields=True,
@@ -175,7 +175,7 @@ _BUILT_IN = (
         "Debezium change events as JSON.",
         options.DEBEZIUM_JSON,
         rules="bridge.format_rules.change_documents:check_document",
-        reader="bridge.peek.json_reader:reader",
+        reader="bridge.peek.readers:json_reader",
         spark="bridge.formats.cdc.json_formats:DebeziumJsonFormat",
         arrow_changes="bridge.arrow_formats.before_after_json:debezium",
         insert_only=False,
@@ -189,7 +189,7 @@ _BUILT_IN = (
         rules="bridge.format_rules.avro_given:event_schema",
         reader="bridge.peek.avro_reader:framed_reader",
         spark="bridge.formats.debezium_avro:DebeziumAvroFormat",
-        arrow_changes="bridge.arrow_formats.debezium_avro:decoder",
+        arrow_changes="bridge.arrow_formats.avro:debezium_decoder",
         has_nullability=True,
         insert_only=False,
         operation_field="op",
@@ -200,7 +200,7 @@ _BUILT_IN = (
         "Canal change events as JSON.",
         options.CANAL_JSON,
         rules="bridge.format_rules.change_documents:check_document",
-        reader="bridge.peek.json_reader:reader",
+        reader="bridge.peek.readers:json_reader",
         spark="bridge.formats.cdc.json_formats:CanalJsonFormat",
         arrow_changes="bridge.arrow_formats.changed_fields_json:canal",
         insert_only=False,
@@ -212,7 +212,7 @@ _BUILT_IN = (
         "Maxwell change events as JSON.",
         options.CDC_JSON,
         rules="bridge.format_rules.change_documents:check_document",
-        reader="bridge.peek.json_reader:reader",
+        reader="bridge.peek.readers:json_reader",
         spark="bridge.formats.cdc.json_formats:MaxwellJsonFormat",
         arrow_changes="bridge.arrow_formats.changed_fields_json:maxwell",
         insert_only=False,
@@ -224,7 +224,7 @@ _BUILT_IN = (
         "Oracle GoldenGate change events as JSON.",
         options.CDC_JSON,
         rules="bridge.format_rules.change_documents:check_document",
-        reader="bridge.peek.json_reader:reader",
+        reader="bridge.peek.readers:json_reader",
         spark="bridge.formats.cdc.json_formats:OggJsonFormat",
         arrow_changes="bridge.arrow_formats.before_after_json:ogg",
         insert_only=False,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from bridge.errors import OptionError
-from bridge.options.catalog import declared, format_options, unknown_key
-from bridge.options.formats import DeclaredFormat, declared_format
-from bridge.options.general import CONNECTOR, FORMAT, KEY_FORMAT, VALUE_FORMAT
-from bridge.options.model import Option, Support
+from bridge.options.formats import FORMATS, DeclaredFormat, declared_format
+from bridge.options.general import CONNECTOR, FORMAT, GENERAL, KEY_FORMAT, VALUE_FORMAT
+from bridge.options.model import KAFKA, UPSERT, Option, Support
 from bridge.options.properties import PREFIX, check_property
+from bridge.options.scan import SCAN
+from bridge.options.sink import SINK
 
 T = TypeVar("T")
 
@@ -59,7 +63,7 @@ class TableOptions:
         self.options = dict(declared(self.connector))
         for use in (self.key_format, self.value_format):
             if use:
-                self.options.update(format_options(use.prefix, use.declared))
+                self.options.update(_format_options(use.prefix, use.declared))
         for key in values:
             self._check_key(key)
         self._check_required()
@@ -83,7 +87,7 @@ class TableOptions:
     def format_values(self, use: FormatUse) -> dict[str, Any]:
         """Returns the options of a format without prefix, as typed values with defaults; without refused options."""
         values: dict[str, Any] = {}
-        for key, option in format_options(use.prefix, use.declared).items():
+        for key, option in _format_options(use.prefix, use.declared).items():
             if key.endswith(".*"):
                 stem = key[:-1]
                 values |= {
@@ -128,7 +132,7 @@ class TableOptions:
             prefixes: dict[str, str] = {}
             for use in filter(None, (self.key_format, self.value_format)):
                 prefixes[use.declared.name] = use.prefix
-            raise OptionError(unknown_key(self.connector, key, self.options, prefixes))
+            raise OptionError(_unknown_key(self.connector, key, self.options, prefixes))
 
     def _declares(self, key: str) -> bool:
         return key in self.options or any(
@@ -154,3 +158,64 @@ class TableOptions:
         option.parse(self.values[option.key], option.key in self.masked)
         if option.support is Support.REFUSED and not effective.is_default:
             raise OptionError(f"'{option.key}' is refused: {option.reason}")
+
+
+_PUBLIC_SASL = ("sasl.mechanism", "sasl.kerberos.service.name")
+_SECRET = re.compile(
+    r"password|passphrase|secret|token|credential|jaas|user[.-]info|private|(^|[.-])key$|certificate"
+)
+
+
+def is_secret(key: str) -> bool:
+    """Returns True if the value of this WITH key or client setting must never be shown."""
+    name = key.removeprefix(PREFIX)
+    if name.startswith("sasl."):
+        return name not in _PUBLIC_SASL
+    return bool(_SECRET.search(name.lower()))
+
+
+OPTIONS: tuple[Option[Any], ...] = (*GENERAL, *SCAN, *SINK)
+"""Every option of the connectors, in the order of docs/options.md. A key may appear once per connector."""
+
+_BY_CONNECTOR = {
+    name: MappingProxyType({o.key: o for o in OPTIONS if name in o.connectors}) for name in (UPSERT, KAFKA)
+}
+
+
+def declared(connector: str) -> Mapping[str, Option[Any]]:
+    """Returns the options of a connector by key, including declared prefixes (`properties.*`)."""
+    return _BY_CONNECTOR[connector]
+
+
+def _format_options(prefix: str, declared_format: DeclaredFormat) -> dict[str, Option[Any]]:
+    """Returns the options of a format by their keys in WITH, which start with `prefix` ('value.json.')."""
+    return {prefix + option.key: option.named(prefix + option.key) for option in declared_format.options}
+
+
+def _unknown_key(
+    connector: str, key: str, legal: Mapping[str, Option[Any]], prefixes: Mapping[str, str]
+) -> str:
+    """Explains why `key` is not legal and suggests a key. `prefixes` maps each format in use to its prefix."""
+    other = KAFKA if connector == UPSERT else UPSERT
+    if key in declared(other):
+        hint = f"; with '{connector}' the PRIMARY KEY is the key" if key == "key.fields" else "; remove it"
+        return f"'{key}' is an option of connector '{other}', not of '{connector}'{hint}"
+    owner = _format_of(key)
+    if owner:
+        format_name, rest = owner
+        if format_name in prefixes:
+            return f"'{key}' has the wrong prefix for this table: write '{prefixes[format_name]}{rest}'"
+        return f"'{key}' is an option of format '{format_name}', which this table does not use; remove it"
+    near = get_close_matches(key.lower(), [k for k in legal if not k.endswith(".*")], 1, 0.6)
+    hint = f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(sorted(legal))}"
+    return f"'{key}' is not an option of connector '{connector}'; {hint}"
+
+
+def _format_of(key: str) -> tuple[str, str] | None:
+    """Returns (format, option) if `key` is an option of a known format under any prefix."""
+    bare = key.removeprefix("key.").removeprefix("value.")
+    for name in sorted(FORMATS, key=len, reverse=True):
+        rest = bare.removeprefix(f"{name}.")
+        if rest != bare and any(rest == option.key for option in FORMATS[name].options):
+            return name, rest
+    return None

@@ -13,7 +13,7 @@ from bridge.config.registry_settings import registry_settings
 from bridge.definition import FormatSpec
 from bridge.format_rules.avro_derive import derive
 from bridge.formats.avro.registry_client import RegistryClient, registry_client
-from bridge.peek.base import Reader, Undecodable, as_json
+from bridge.peek.readers import Reader, Undecodable, as_json
 
 _HEADER = 5
 """Bytes of Confluent's framing: a zero byte and the schema id in four."""

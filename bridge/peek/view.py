@@ -22,7 +22,7 @@ from bridge.console import printable
 from bridge.definition import Definition, FormatSpec, Topic
 from bridge.format_rules.change_documents import CANAL, DEBEZIUM, MAXWELL, OGG
 from bridge.options.formats import FORMATS, load
-from bridge.peek.base import Reader, Undecodable, as_json
+from bridge.peek.readers import Reader, Undecodable, as_json
 from bridge.peek.records import Filter, Record
 
 _WRAPPER = "payload"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from bridge.quality.history import PastRun
+from bridge.quality.verdict import PastRun
 from bridge.quality.wording import counted, moment
 
 _MAX_BAR_WIDTH = 9.0

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as XML
 
-from bridge.quality.history import History
 from bridge.quality.summary import trend_note
-from bridge.quality.verdict import Outcome, Verdict
+from bridge.quality.verdict import History, Outcome, Verdict
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bridge.quality.history import History, PastRun
 from bridge.quality.summary import headline, in_order, sentences, state_of, trend_note
-from bridge.quality.verdict import Verdict
+from bridge.quality.verdict import History, PastRun, Verdict
 from bridge.quality.wording import moment
 
 _MARKS = {

@@ -14,9 +14,8 @@ from markupsafe import Markup, escape
 
 from bridge.errors import BridgeError
 from bridge.quality.charts import charts
-from bridge.quality.history import History, PastRun
 from bridge.quality.summary import headline, in_order, sentences, state_of, trend_note
-from bridge.quality.verdict import Verdict
+from bridge.quality.verdict import History, PastRun, Verdict
 from bridge.quality.wording import age, moment, percent
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bridge.quality.history import History, PastRun
-from bridge.quality.verdict import Cost, Outcome, Verdict
+from bridge.quality.verdict import Cost, History, Outcome, PastRun, Verdict
 from bridge.quality.wording import counted, moment, size
 
 _STATES = {"passed": "Passed", "warned": "Passed with warnings", "failed": "Failed"}

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bridge.ddl.cursor import Cursor, nearest
 from bridge.ddl.part import Part
 from bridge.ddl.statement import table_name
-from bridge.ddl.tokens import Token
+from bridge.ddl.tokens import Cursor, Token, nearest
 
 _KINDS = (
     "ALL",

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from bridge.ddl.dialect import translated
 from bridge.ddl.legal import check
-from bridge.ddl.tree import translated
 from bridge.expressions.failures import note_text
-from bridge.expressions.refusal import Refusal
 from bridge.expressions.special import check_boolean
+from bridge.expressions.template import Refusal
 from bridge.expressions.typed import type_of
 from bridge.sql.aggregates import aggregate_call, aggregate_type, check_aggregate, translate_aggregate
 from bridge.sql.scope import Scope

@@ -13,12 +13,11 @@ from bridge.errors import DdlError
 from bridge.expressions.precision import cut, loses_digits
 from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColumn
 from bridge.sql.analysis import Analyse, Environment
-from bridge.sql.catalogue import View
 from bridge.sql.connectors import Table
 from bridge.sql.expressions import resolve
 from bridge.sql.joins import Joined, check_kind, conjuncts, equal_sides, is_without_condition, join
 from bridge.sql.relation import Changes, QueryColumn, Relation, scan_distribution
-from bridge.sql.scope import Item, Scope
+from bridge.sql.scope import Item, Scope, View
 from bridge.sql.statements import Name, WindowCall
 from bridge.sql.tree import QueryTree, column_term
 from bridge.sql.window_tables import window_table

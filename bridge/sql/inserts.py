@@ -26,12 +26,9 @@ from bridge.expressions.typed import type_of
 from bridge.schema import DataType, ScalarType
 from bridge.sql.accumulators import KEPT, Accumulator, Averages, counted_values, merged_columns
 from bridge.sql.aggregates import Aggregate, aggregate_call
-from bridge.sql.analysis import Analysed, Environment
-from bridge.sql.catalogue import Catalogue, View
-from bridge.sql.clauses import refuse_reserved_aliases
+from bridge.sql.analysis import Analysed, Environment, refuse_reserved_aliases
 from bridge.sql.connectors import Table
 from bridge.sql.failing_rows import leave_out_failing
-from bridge.sql.joined_rows import joined_rows
 from bridge.sql.plain_aggregates import plain_aggregate
 from bridge.sql.plan import (
     EventTime,
@@ -43,12 +40,14 @@ from bridge.sql.plan import (
     StateTable,
     WindowPlan,
     fingerprint,
+    joined_rows,
     words,
 )
 from bridge.sql.positions import select_positions
 from bridge.sql.query import analyse
 from bridge.sql.relation import Changes, Relation
 from bridge.sql.row_key import PART, RowKey, add_row_key, can_have_row_key
+from bridge.sql.scope import Catalogue, View
 from bridge.sql.settings import ALLOW_LATENESS
 from bridge.sql.sink import Result, fit_sink, no_key, own_part
 from bridge.sql.statements import CreateView, Insert, Name, QueryText

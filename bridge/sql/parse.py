@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
-from bridge.ddl.cursor import Cursor
 from bridge.ddl.intervals import parse_interval
 from bridge.ddl.part import Part
 from bridge.ddl.refused_parts import refuse_parts, refuse_stray_tokens
 from bridge.ddl.statement import parse_create_table, table_name
-from bridge.ddl.tokens import Source, Token, tokenize
+from bridge.ddl.tokens import Cursor, Source, Token, tokenize
 from bridge.sql.create_table import Clauses, clauses_of, expanded, without_proctime
 from bridge.sql.statements import (
     CreateTable,

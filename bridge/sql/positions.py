@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from bridge.schema import MetadataColumn, ScalarType
-from bridge.sql.catalogue import Catalogue
 from bridge.sql.connectors import Table
+from bridge.sql.scope import Catalogue
 from bridge.sql.statements import Insert
 from bridge.sql.tree import QueryTree
 

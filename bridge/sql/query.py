@@ -12,8 +12,7 @@ from bridge.expressions.typed import type_of
 from bridge.schema import DataType
 from bridge.sql.accumulators import Accumulator, accumulator
 from bridge.sql.aggregates import aggregate_call
-from bridge.sql.analysis import Analyse, Analysed, Environment, JoinColumn
-from bridge.sql.clauses import SELECT_CLAUSES, refuse_clauses
+from bridge.sql.analysis import SELECT_CLAUSES, Analyse, Analysed, Environment, JoinColumn, refuse_clauses
 from bridge.sql.expressions import check_condition, is_constant, resolve, translate
 from bridge.sql.from_clause import analyse_from
 from bridge.sql.grouping import Group, check_grouped, group_expressions, joined_groups

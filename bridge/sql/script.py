@@ -11,12 +11,12 @@ from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.secret import Secret
-from bridge.sql.catalogue import Catalogue
 from bridge.sql.connectors import Table, resolve_table
 from bridge.sql.inserts import plan_insert, plan_query, plan_view
 from bridge.sql.parse import parse_script
 from bridge.sql.plan import InsertPlan, Script
 from bridge.sql.relation import QueryColumn
+from bridge.sql.scope import Catalogue
 from bridge.sql.settings import ALLOW_LATENESS, CLOSED_WINDOWS, Settings, settings
 from bridge.sql.statements import CreateTable, CreateView, Explain, Insert, SetOption, Statement
 from bridge.sql.tree import Substitute

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from bridge.config import refuse_unpublishable
-from bridge.ddl.cursor import nearest
 from bridge.ddl.part import unsupported
+from bridge.ddl.tokens import nearest
 from bridge.errors import DdlError, OptionError
 from bridge.expressions.precision import cut, loses_digits, spelled
 from bridge.expressions.type_rules import TEXT, fits, is_unchanged, keeps_apart

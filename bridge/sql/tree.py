@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from bridge.ddl.cursor import Cursor
-from bridge.ddl.dialect import Respelled, parse_tree, respell
-from bridge.ddl.tree import Tree
+from bridge.ddl.dialect import Respelled, Tree, parse_tree, respell
+from bridge.ddl.tokens import Cursor
 from bridge.sql.statements import Name, QueryText, WindowCall
 from bridge.sql.sums import with_wrapping_sums
 

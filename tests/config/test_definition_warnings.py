@@ -1,12 +1,18 @@
-"""Warnings of settings that are legal, but deprecated, risky or without effect."""
+"""Warnings of settings that are legal, but deprecated, risky or without effect.
+
+Settings that a verb does not use are named in one warning.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from bridge.config import resolve_topic
+from bridge.config import resolve_topic, settings_without_effect
 from bridge.config.definition_warnings import warnings
 from bridge.ddl import Ddl
+from tests.config.files import WHOLE, loaded
 from tests.config.tables import kafka
 
 _KEY = {"key__format": "json", "key__fields": "id"}
@@ -64,3 +70,15 @@ def test_options_without_effect_are_named(columns: str, options: dict[str, str],
     messages = list(warnings(resolve_topic(kafka(columns, format="json", **options))))
     assert len(messages) == (message is not None), messages
     assert message is None or message in messages[0]
+
+
+def test_settings_of_the_other_direction_are_named(tmp_path: Path) -> None:
+    more = "'properties.fetch.min.bytes' = '1', 'properties.group.id' = 'g', 'properties.acks' = 'all',"
+    topic = loaded(tmp_path, WHOLE.replace("'key.format'", f"{more} 'key.format'")).topic
+    warning = "'properties.fetch.min.bytes', 'properties.group.id' have no effect on publish: only a consumer uses them"
+    assert list(settings_without_effect(topic, "publish")) == [warning]
+    assert list(settings_without_effect(topic, "ingest")) == [
+        "'properties.acks' has no effect on ingest: only a producer uses it"
+    ]
+    plain = loaded(tmp_path, WHOLE).topic
+    assert [*settings_without_effect(plain, "publish"), *settings_without_effect(plain, "ingest")] == []

@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.flink_vectors.corpus import columns
-from bridge.sql.catalogue import Catalogue
 from bridge.sql.connectors import resolve_table
 from bridge.sql.inserts import plan_query
 from bridge.sql.parse import parse_script
+from bridge.sql.scope import Catalogue
 from bridge.sql.statements import CreateTable, Explain, QueryText
 from tests.cdc_jobs.jobs import SINK, load
 

@@ -28,10 +28,9 @@ from sqlglot import exp
 
 from benchmarks.flink_vectors.corpus import ARRAYS, COLUMNS, ROWS, columns, documents
 from bridge.ddl import parse
-from bridge.ddl.cursor import Cursor
 from bridge.ddl.elements import spark_text as text_of
 from bridge.ddl.elements import translate
-from bridge.ddl.tokens import Source
+from bridge.ddl.tokens import Cursor, Source
 from bridge.errors import DdlError
 from bridge.expressions.failures import failure, without_failures
 from bridge.schema import DataType

@@ -25,8 +25,8 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.txn_settings import txn_settings
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, ConcurrentRunError
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from bridge.kafka.shard import TransactionalShard
 from bridge.kafka.shard_state import Cursor, ShardSpec

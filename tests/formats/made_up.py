@@ -14,7 +14,7 @@ from bridge.errors import DefinitionError
 from bridge.formats.base import NOTHING
 from bridge.options import DeclaredFormat
 from bridge.options.formats import register, unregister
-from bridge.peek.base import Reader, as_json
+from bridge.peek.readers import Reader, as_json
 from bridge.schema import RowType
 
 UPPER = DeclaredFormat(

@@ -88,7 +88,7 @@ def test_each_op_gives_the_changes_that_flink_gives(
     assert decode_all(spark, _FORMAT.decoder(_ROW, registry_options), alone) == [
         (None, _REPLICA_IDENTITY.format("UPDATE"))
     ]
-    # With a key a retraction has the key's fields only (bridge/formats/before_image.py), and no others are read.
+    # With a key a retraction has the key's fields only (bridge/formats/cdc/common.py), and no others are read.
     before = {"id": 1, "tiny": None}
     expected = {
         alone[0]: ([("+U", two)], None),

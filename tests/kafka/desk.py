@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bridge.embedded.broker import Broker
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.control import Control
 from bridge.kafka.producer import RecordProducer
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records
 from bridge.kafka.shard import TransactionalShard
 from bridge.kafka.shard_state import Cursor, ShardSpec

@@ -1,14 +1,31 @@
+"""
+
+Java's stores are converted to librdkafka's settings.
+
+Logins by password and certificate: reading (Java), admin requests and sending (librdkafka).
+"""
+
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
 
-from bridge.errors import OptionError
+from bridge.definition import Sink
+from bridge.errors import KafkaError, OptionError
+from bridge.kafka import admin, admin_transactions, sink, source
 from bridge.kafka.client_settings import Role, for_librdkafka, for_spark, read_committed
+from bridge.offsets import Offsets
 from bridge.secret import Secret
+from tests.kafka.certificates import PASSWORD, Authority, keytool
+from tests.kafka.places import SECRETS, WRONG, Place, jaas
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -232,3 +249,158 @@ def test_oauthbearer_asks_its_endpoint_on_both_sides() -> None:
     )
     assert named["kafka.sasl.login.callback.handler.class"] == handler
     assert for_librdkafka(given)["sasl.oauthbearer.method"] == "oidc"
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The stores of one client, by their types."""
+    authority = Authority(tmp_path_factory.mktemp("stores"), "ca")
+    client = authority.issue("client")
+    p12, jks = client.with_suffix(".p12"), client.with_suffix(".jks")
+    keytool(
+        "-importkeystore",
+        "-noprompt",
+        "-srckeystore",
+        p12,
+        "-srcstorepass",
+        PASSWORD,
+        "-destkeystore",
+        jks,
+        type="JKS",
+    )
+    named = {"PKCS12": p12, "JKS": jks, "PEM": client, "JKS trust": authority.truststore("JKS")}
+    return {name: str(path) for name, path in named.items()}
+
+
+def test_the_content_decides_the_type(stores: Mapping[str, str], tmp_path: Path) -> None:
+    """librdkafka gets PKCS#12 as it is, JKS as its key and certificates; file names do not matter."""
+    disguised = tmp_path / "me.jks"
+    disguised.write_bytes(Path(stores["PKCS12"]).read_bytes())
+    given = {"bootstrap.servers": "b:1", "ssl.keystore.password": Secret(PASSWORD)}
+    assert for_librdkafka({**given, "ssl.keystore.location": str(disguised)}) == {
+        "bootstrap.servers": "b:1",
+        "ssl.keystore.location": str(disguised),
+        "ssl.keystore.password": PASSWORD,
+    }
+    made = for_librdkafka(
+        {**given, "ssl.keystore.location": stores["JKS"], "ssl.key.password": Secret(PASSWORD)}
+    )
+    assert set(made) == {"bootstrap.servers", "ssl.key.pem", "ssl.certificate.pem"}
+    AdminClient({**made, "log_level": 0})
+    pem = Path(stores["PEM"]).read_text()
+    assert "".join(made["ssl.key.pem"].split()) in "".join(pem.split())
+    assert made["ssl.certificate.pem"].count("BEGIN CERTIFICATE") == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "given", "message"),
+    [
+        (
+            "keystore",
+            "JKS",
+            {"ssl.keystore.password": "hunter2"},
+            "the password is wrong or the file is broken",
+        ),
+        (
+            "keystore",
+            "JKS",
+            {"ssl.keystore.password": PASSWORD, "ssl.key.password": "hunter2"},
+            "the password of its key is wrong",
+        ),
+        ("keystore", "JKS trust", {"ssl.keystore.password": PASSWORD}, "has no private key"),
+        ("keystore", "PEM", {}, "'properties.ssl.keystore.type' = 'PEM'"),
+        (
+            "truststore",
+            "PKCS12",
+            {"ssl.truststore.password": "hunter2"},
+            "the password is wrong or the file is",
+        ),
+        ("truststore", "JKS", {"ssl.truststore.password": PASSWORD}, "has no trusted certificate"),
+    ],
+)
+def test_a_store_that_does_not_open_is_refused(
+    stores: Mapping[str, str], option: str, name: str, given: Mapping[str, str], message: str
+) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)) as refused:
+        for_librdkafka({"bootstrap.servers": "b:1", f"ssl.{option}.location": stores[name], **given})
+    assert "hunter2" not in str(refused.value)
+
+
+_TRUST, _KEY = "ssl.truststore", "ssl.keystore"
+
+
+def _security_sasl(mechanism: str, password: str | None = None) -> dict[str, str]:
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": Secret(jaas("alice", password, mechanism))}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "trust", "key"),
+    [
+        ("SASL_PLAINTEXT", "SCRAM-SHA-256", None, None),
+        ("SASL_SSL", "PLAIN", "trust JKS", None),
+        ("SSL", None, "trust JKS", "key JKS"),
+        pytest.param("SSL", None, "trust PEM", "key PEM", marks=pytest.mark.slow),
+        pytest.param("SSL", None, "trust PKCS12", "key PKCS12", marks=pytest.mark.slow),
+    ],
+)
+def test_both_clients_get_in(
+    spark: SparkSession,
+    place: Place,
+    unique: Callable[[str], str],
+    protocol: str,
+    mechanism: str | None,
+    trust: str | None,
+    key: str | None,
+) -> None:
+    """Sink, admin, source and Java's admin client all work with a Java client's properties."""
+    name = unique("secured")
+    place.broker.create_topic(name)
+    properties = _security_sasl(mechanism) if mechanism else {}
+    properties |= place.store(_TRUST, trust) if trust else {}
+    properties |= place.store(_KEY, key) if key else {}
+    topic = place.topic(name, protocol, properties)
+    rows = spark.createDataFrame([(bytearray(b"k"), bytearray(b"v"))], "key binary, value binary")
+    assert sink.produce(rows, topic).records == 1
+    end = admin.describe(topic).end
+    assert end == Offsets({(name, 0): 1})
+    [read] = source.read(spark, topic, Offsets(), end).select("key", "value").collect()
+    assert (bytes(read.key), bytes(read.value)) == (b"k", b"v")
+    assert (
+        admin_transactions.list_transactions(spark, replace(topic, sink=Sink(transactional_id_prefix=name)))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        ("SASL_PLAINTEXT", "refuses the login .*[Aa]uthentication failed"),
+        ("SASL_SSL", "refuses the login .*certificate"),
+    ],
+)
+def test_a_refused_login_is_an_error_with_the_reason_and_soon(
+    spark: SparkSession, place: Place, unique: Callable[[str], str], protocol: str, reason: str
+) -> None:
+    """A wrong password; a broker's certificate that the client does not trust. No message has a secret."""
+    properties = _security_sasl("SCRAM-SHA-256", WRONG if protocol == "SASL_PLAINTEXT" else None)
+    if protocol == "SASL_SSL":
+        properties |= place.store(_TRUST, "other PEM")
+    name = unique("refused")
+    place.broker.create_topic(name)
+    topic = place.topic(name, protocol, properties)
+    rows = spark.createDataFrame([(bytearray(b"k"), bytearray(b"v"))], "key binary, value binary")
+    prefixed = replace(topic, sink=Sink(transactional_id_prefix=name))
+    for attempt in (
+        lambda: admin.describe(topic),
+        lambda: sink.produce(rows, topic),
+        lambda: admin_transactions.list_transactions(spark, prefixed),
+    ):
+        began = time.monotonic()
+        with pytest.raises(KafkaError) as refused:
+            attempt()
+        assert time.monotonic() - began < 30
+        message = str(refused.value)
+        assert not [secret for secret in SECRETS if secret in message]
+        assert "login" in message or "uthentication" in message or "certificate" in message, message
+    with pytest.raises(KafkaError, match=reason):
+        admin.describe(topic)

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from bridge.config import resolve_topic
 from bridge.definition import Topic
 from bridge.errors import OptionError
-from bridge.kafka.client_settings import for_java_admin, for_librdkafka, for_spark
-from bridge.kafka.producer_settings import producer_settings
+from bridge.kafka.client_settings import for_java_admin, for_librdkafka, for_spark, producer_settings
 from bridge.kafka.transactions import transactional_settings
 from bridge.options.kinds import Kind
 from bridge.options.properties import SETTINGS, Client, Setting, Treatment

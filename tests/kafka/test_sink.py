@@ -1,21 +1,43 @@
+"""
+
+A stopped process is detected at once; a busy or waiting one is not.
+
+What the driver sends by itself: records like those of tasks, with the same waits and errors.
+
+`sink.partitioner` on a real broker: an independent consumer reads the partitions of records.
+"""
+
 from __future__ import annotations
 
 import datetime as dt
 import itertools
 import random
+import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bridge.arrow_formats.base import RowColumns
+from bridge.arrow_formats.record_encoder import RETRACTS, RecordEncoder
 from bridge.definition import DeliveryGuarantee, Sink
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
-from bridge.kafka.sink import ProduceResult, SendTask, produce
+from bridge.kafka.client_settings import producer_settings
+from bridge.kafka.producer import RecordProducer, partitions_of
+from bridge.kafka.records import Records
+from bridge.kafka.sink import ProduceResult, SendTask, produce, produce_in_driver
+from bridge.partitioners import opened
 from bridge.secret import Secret
 from tests.kafka.topics import topic_of
 from tests.reader import messages
@@ -196,3 +218,228 @@ def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, broker: Br
 def test_a_task_shows_no_secret() -> None:
     task = SendTask({"sasl.password": Secret("hunter2").reveal()}, ArrowRecords(("t",)), True, 0, 0)
     assert "hunter2" not in repr(task)
+
+
+_PROGRAM = """
+import sys, time
+from bridge.errors import ConcurrentRunError
+from bridge.kafka.sink import StallDetector
+with StallDetector(patience=2.0) as detector:
+    for _ in range(5):
+        {work}
+        detector.check()
+    print("begun", flush=True)
+    sys.stdin.readline()
+    try:
+        detector.check()
+    except ConcurrentRunError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("work", ["time.sleep(0.1)", "sum(range(10**6))"])
+@pytest.mark.parametrize("stopped", [True, False])
+def test_only_a_stopped_process_is_detected(stopped: bool, work: str) -> None:
+    command = [sys.executable, "-c", _PROGRAM.format(work=work)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        if stopped:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(2.1)
+            process.send_signal(signal.SIGCONT)
+        process.stdin.write("\n")
+        process.stdin.close()
+        output = process.stdout.read()
+    assert bool(re.match(r"a task that sends records stood still for \d+ s", output)) == stopped, output
+
+
+_MANY_THREADS = """
+import sys, threading, time
+from bridge.kafka.sink import StallDetector
+until = time.monotonic() + float(sys.argv[1])
+def work():
+    while time.monotonic() < until:
+        sum(range(10**4))
+with StallDetector() as detector:
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    checks = 0
+    while time.monotonic() < until:
+        detector.check()
+        checks += 1
+print("checked" if checks else "never checked")
+"""
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
+def test_threads_that_compute_are_no_stall(seconds: float) -> None:
+    command = [sys.executable, "-c", _MANY_THREADS, str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=False)
+    assert (done.stdout, done.stderr) == ("checked\n", "")
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Documents that are the values of a column."""
+
+    columns: tuple[str, ...]
+    as_texts: frozenset[str] = frozenset()
+
+    def encode(self, rows: RowColumns) -> pa.Array:
+        return rows.columns[self.columns[0]]
+
+
+ENCODER = RecordEncoder(Plain(("k",)), Plain(("v",)))
+
+
+def rows(records: list[tuple[bytes, bytes, bool]]) -> pa.Table:
+    keys, values, retracts = zip(*records, strict=True) if records else ((), (), ())
+    types = {ENCODER.sources["k"]: pa.binary(), ENCODER.sources["v"]: pa.binary(), RETRACTS: pa.bool_()}
+    return pa.table(
+        [
+            pa.array(column, type)
+            for column, type in zip((keys, values, retracts), types.values(), strict=True)
+        ],
+        names=list(types),
+    )
+
+
+def test_records_and_tombstones(broker: Broker, unique: Unique) -> None:
+    name = unique("driver")
+    broker.create_topic(name, partitions=5)
+    topic = topic_of(name, servers=broker.bootstrap)
+    keys = [b"k%d" % n for n in range(40)]
+    given = rows([(key, b"v", key.endswith(b"7")) for key in keys])
+    parts = pa.concat_tables([given.slice(0, 13), given.slice(13)])
+    assert parts[RETRACTS].num_chunks == 2
+    assert produce_in_driver(parts, topic, ENCODER) == ProduceResult(40, 4, sum(map(len, keys)) + 36, 0)
+    found = {m.key(): (m.value(), m.partition()) for m in messages(broker.bootstrap, name)}
+    at = dict(zip(keys, partitions_of(keys, 5), strict=True))
+    assert found == {key: (None if key.endswith(b"7") else b"v", at[key]) for key in keys}
+
+
+def test_no_records(broker: Broker, unique: Unique) -> None:
+    name = unique("driver")
+    broker.create_topic(name)
+    topic = topic_of(name, servers=broker.bootstrap)
+    assert produce_in_driver(rows([]), topic, ENCODER) == ProduceResult()
+
+
+def test_a_buffer_has_the_last_record_of_a_key(broker: Broker, unique: Unique) -> None:
+    name = unique("driver")
+    broker.create_topic(name)
+    sink = Sink(buffer_rows=100, buffer_interval_ms=600_000)
+    topic = topic_of(name, servers=broker.bootstrap, sink=sink)
+    assert produce_in_driver(rows([(b"k", b"1", False), (b"k", b"2", False)]), topic, ENCODER).records == 1
+    assert [m.value() for m in messages(broker.bootstrap, name)] == [b"2"]
+
+
+@pytest.mark.parametrize("guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.NONE])
+def test_a_record_that_the_broker_refuses(
+    broker: Broker, unique: Unique, guarantee: DeliveryGuarantee
+) -> None:
+    name = unique("driver")
+    broker.create_topic(name, config={"max.message.bytes": "1000"})
+    sink = Sink(delivery_guarantee=guarantee)
+    topic = topic_of(name, servers=broker.bootstrap, sink=sink)
+    large = rows([(b"k", random.Random(1).randbytes(5000), False), (b"j", b"y", False)])
+    if guarantee is DeliveryGuarantee.NONE:
+        assert produce_in_driver(large, topic, ENCODER).lost >= 1
+    else:
+        with pytest.raises(KafkaError, match=rf"{name}-0 did not take a record: .*too large") as refused:
+            produce_in_driver(large, topic, ENCODER)
+        assert len(str(refused.value)) < 500
+    again = replace(topic, properties={**topic.properties, "linger.ms": "0"})
+    assert produce_in_driver(rows([(b"j", b"y", False)]), again, ENCODER).records == 1
+
+
+ROUTES = """
+from bridge.partitioners import Partitioner
+
+class Routes(Partitioner):
+    def open(self, parallel_instance_id, parallel_instances):
+        self.tasks = parallel_instances
+
+    def partition(self, key, value, topic, partitions):
+        assert self.tasks == 3
+        if value == b"astray":
+            return 99
+        return partitions[-1] if value is None else partitions[int(key) % 2]
+"""
+
+
+def test_fixed_fills_one_partition_per_task(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+    name = unique("fixed")
+    broker.create_topic(name, partitions=3)
+    frame = spark.range(0, 300, numPartitions=2).selectExpr(
+        "CAST(NULL AS BINARY) AS key", "CAST(CAST(id AS STRING) AS BINARY) AS value"
+    )
+    sink = Sink(parallelism=2, partitioner="fixed")
+    topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=sink)
+    assert produce(frame, topic).records == 300
+    records = list(messages(broker.bootstrap, name))
+    counts = [sum(m.partition() == p for m in records) for p in range(3)]
+    assert counts == [150, 150, 0]
+
+
+def test_round_robin_changes_partitions_over_time(broker: Broker, unique: Unique) -> None:
+    """Sticky as Kafka's default for records without keys: librdkafka chooses another partition every 10 ms, once it
+    has the metadata of all; until then it delays records, or knows only some partitions."""
+    name = unique("spread")
+    broker.create_topic(name, partitions=3)
+    settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
+    with RecordProducer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
+        deadline, partitions = time.monotonic() + 30, set[int | None]()
+        while partitions != {0, 1, 2} and time.monotonic() < deadline:
+            for _ in range(40):
+                writer.send(Records([name], [None], [b"v"]))
+                time.sleep(0.012)
+            writer.flush()
+            partitions = {m.partition() for m in messages(broker.bootstrap, name)}
+    assert partitions == {0, 1, 2}
+
+
+def test_a_user_defined_class(spark: SparkSession, broker: Broker, unique: Unique, tmp_path: Path) -> None:
+    """It is added as --py-files does, and is called with key, value and topic of every record."""
+    name, module = unique("own"), f"routes_{tmp_path.name}".replace("-", "_")
+    broker.create_topic(name, partitions=3)
+    (tmp_path / f"{module}.py").write_text(ROUTES)
+    context = SparkContext._active_spark_context
+    assert context is not None
+    context.addPyFile(str(tmp_path / f"{module}.py"))
+    sink = Sink(parallelism=3, partitioner=f"{module}:Routes")
+    rows = [(b"%d" % i, None if i % 5 == 0 else b"v") for i in range(20)]
+    frame = spark.createDataFrame(rows, "key binary, value binary")
+    topic = topic_of(name, servers=broker.bootstrap, sink=sink)
+    assert produce(frame, topic).records == 20
+    partitions = {m.key(): m.partition() for m in messages(broker.bootstrap, name)}
+    assert partitions == {b"%d" % i: 2 if i % 5 == 0 else i % 2 for i in range(20)}
+    astray = spark.createDataFrame([(b"1", b"astray")], "key binary, value binary")
+    message = rf"^partitioner class '{module}:Routes' returned 99 for topic '{name}'; legal are 0 to 2$"
+    with pytest.raises(KafkaError, match=message):
+        produce(astray, topic)
+
+
+def test_a_producer_without_spark_partitions_records_with_headers_and_full_buffers(
+    broker: Broker, unique: Unique
+) -> None:
+    name = unique("writer")
+    broker.create_topic(name, partitions=4)
+    user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
+    settings = producer_settings(user, checked=True)
+    records = Records([name] * 20, [b"k"] * 20, [b"v"] * 20, headers=[[("h", b"x")]] * 20)
+    with RecordProducer(settings, partitioner=opened("fixed", 6, 7)) as writer:
+        writer.send(records)
+    received = list(messages(broker.bootstrap, name))
+    assert [(m.partition(), m.headers()) for m in received] == [(2, [("h", b"x")])] * 20
+
+
+def test_a_missing_topic_is_an_error(broker: Broker) -> None:
+    settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
+    refused = pytest.raises(
+        KafkaError, match="the partitions of 'nowhere' are not known: UNKNOWN_TOPIC_OR_PART"
+    )
+    with refused, RecordProducer(settings, partitioner=opened("fixed", 0, 1)) as writer:
+        writer.send(Records(["nowhere"], [b"k"], [b"v"]))

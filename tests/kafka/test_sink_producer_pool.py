@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
+from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer, partitions_of
-from bridge.kafka.producer_settings import producer_settings
 from bridge.kafka.records import Records, SendCounts
 from bridge.kafka.sink import ProducerPool
 from bridge.partitioners import opened

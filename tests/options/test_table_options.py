@@ -1,4 +1,7 @@
-"""Keys of WITH: where each is legal, and the messages for illegal ones."""
+"""Keys of WITH: where each is legal, and the messages for illegal ones.
+
+Which values of WITH are secret.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from bridge.errors import OptionError
 from bridge.options import TableOptions
 from bridge.options.general import TOPIC
 from bridge.options.scan import SCAN_PARALLELISM
+from bridge.options.table_options import is_secret
 
 UPSERT = {
     "connector": "upsert-kafka",
@@ -176,3 +180,27 @@ def test_the_name_of_a_format_is_no_secret(key: str) -> None:
     values = {k: v for k, v in UPSERT.items() if k != "value.format"}
     with pytest.raises(OptionError, match="cannot come from a secret"):
         TableOptions({**values, key: "json"}, {key})
+
+
+@pytest.mark.parametrize(
+    ("key", "secret"),
+    [
+        ("properties.sasl.jaas.config", True),
+        ("properties.sasl.oauthbearer.client.credentials.client.secret", True),
+        ("properties.ssl.keystore.password", True),
+        ("properties.ssl.keystore.key", True),
+        ("properties.ssl.key.password", True),
+        ("value.avro-confluent.basic-auth.user-info", True),
+        ("value.avro-confluent.bearer-auth.token", True),
+        ("aliyun.kafka.accessKeySecret", True),
+        ("properties.sasl.mechanism", False),
+        ("properties.security.protocol", False),
+        ("properties.ssl.keystore.location", False),
+        ("properties.bootstrap.servers", False),
+        ("key.format", False),
+        ("key.json.map-null-key.mode", False),
+        ("topic", False),
+    ],
+)
+def test_which_values_are_masked(key: str, secret: bool) -> None:
+    assert is_secret(key) is secret

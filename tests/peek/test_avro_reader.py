@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from bridge.format_rules.avro_derive import derive
-from bridge.peek.base import Undecodable
+from bridge.peek.readers import Undecodable
 from bridge.peek.view import reader
 from tests.peek.pipelines import value_spec
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as XML
 
 import pytest
 
-from bridge.quality.history import History
 from bridge.quality.junit import junit
+from bridge.quality.verdict import History
 from tests.quality.pages import HOSTILE
 from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, PASSED, RAISED, verdict
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bridge.quality.history import History
 from bridge.quality.markdown import markdown
+from bridge.quality.verdict import History
 from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, NOW, PASSED, RAISED, verdict
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.quality.history import History
 from bridge.quality.report import html, write
+from bridge.quality.verdict import History
 from tests.quality.pages import HOSTILE, Outline
 from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, NOW, PASSED, RAISED, verdict
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.quality.history import ExpectationTrend, History
 from bridge.quality.summary import headline, in_order, scope, sentences, state_of, trend_note
-from bridge.quality.verdict import Outcome, Verdict
+from bridge.quality.verdict import ExpectationTrend, History, Outcome, Verdict
 from tests.quality.verdicts import BROKEN, FAILED, HISTORY, MET, NOW, PASSED, RAISED, STARTED, at, verdict
 
 CRITICAL = replace(FAILED, severity="critical")

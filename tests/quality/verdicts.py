@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from bridge.offsets import Offsets
-from bridge.quality.history import ExpectationTrend, History, PastRun
-from bridge.quality.verdict import Outcome, Subject, Verdict
+from bridge.quality.verdict import ExpectationTrend, History, Outcome, PastRun, Subject, Verdict
 from tests.quality.pages import HOSTILE
 
 STARTED = datetime(2024, 5, 6, 7, 8, 9, tzinfo=timezone.utc)

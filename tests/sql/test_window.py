@@ -1,4 +1,7 @@
-"""Rows of windows: which operations keep them, which keys they have, and what is refused."""
+"""Rows of windows: which operations keep them, which keys they have, and what is refused.
+
+The last window of a time, compared with all windows around it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import pytest
 
 from bridge.errors import DefinitionError
 from bridge.sql import InsertPlan
+from bridge.sql.window import WindowSpan
 from tests.sql.scripts import CONNECTORS, KAFKA, UPSERT, load, sink
 
 TABLES = (
@@ -254,3 +258,13 @@ def test_the_watermark_is_part_of_the_fingerprint() -> None:
     text = f"{TABLES}{sink(COLUMNS, '', 'kafka')}INSERT INTO s {COUNTED.format(TUMBLE)};"
     one, other = (load(t).inserts[0].fingerprint for t in (text, text.replace("'5' SECOND", "'6' SECOND")))
     assert one != other and "delta" in CONNECTORS
+
+
+@pytest.mark.parametrize(
+    ("size", "step", "offset"), [(30, 30, 0), (30, 30, -7), (45, 15, 0), (45, 15, 4), (10, 10, 95)]
+)
+def test_the_end_of_the_last_window(size: int, step: int, offset: int) -> None:
+    span = WindowSpan(size, step, offset)
+    for time in range(-100, 100):
+        starts = (s for s in range(-300, 300) if (s - offset) % step == 0 and s <= time < s + size)
+        assert span.last_end_ms(time) == max(starts) + size

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.format_rules.change_documents import Operations
-from bridge.formats.cdc.common import ChangeDecoder, envelope
+from bridge.formats.cdc.common import ChangeDecoder, envelope, unknown_operation
 from bridge.formats.cdc.metadata import STRING
-from bridge.formats.cdc.operation_types import unknown_operation
 from bridge.formats.json.fast_path import FastPath
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct

@@ -17,11 +17,9 @@ from dataclasses import dataclass
 
 from bridge.format_rules.change_documents import CdcOptions, null_is_not_absent
 from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.formats.before_image import padded
-from bridge.formats.cdc.common import ChangeDecoder, envelope
+from bridge.formats.cdc.common import ChangeDecoder, Changes, Types, envelope, padded
 from bridge.formats.cdc.fast_path import FastPath
 from bridge.formats.cdc.metadata import STRING, Metadata
-from bridge.formats.cdc.operation_types import Changes, Types
 from bridge.formats.json.fast_path import FROM_JSON, corrupt_name
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, let, literal, member, null, struct

@@ -1,18 +1,23 @@
-"""What the decoders of change documents share: payloads that are no document, and the decoded column."""
+"""What the decoders of change documents share: payloads that are no document, and the decoded column.
+
+Of before images only the key's fields are read where there is a key (`change_documents.before_image_type`): the row
+of a keyed table is deleted by its key. Reading the other fields of `before` or `old` would cost as much as reading
+the after image, and errors in values that nobody needs would make the document bad.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from bridge.format_rules.change_documents import CdcOptions, before_image_type
+from bridge.format_rules.change_documents import CdcOptions, Operations, before_image_type
 from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.formats.before_image import as_row
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.json.full_decode import FullDecode
-from bridge.formats.sql import Names, apply, let, literal, null, struct, with_sql_column
+from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
 from bridge.schema import RowType
 
 _NOT_UTF8 = "not valid UTF-8"
@@ -120,3 +125,61 @@ def envelope(full: FullDecode, text: str, names: Names) -> str:
     failed = struct(v=null(full.row.spark()), e=literal(_NOT_AN_OBJECT))
     first = let(names, full.rows(text), lambda rows: struct(v=f"get({rows}.v, 0)", e=f"{rows}.e"))
     return f"IF({text} RLIKE {literal(_OBJECT_OR_BLANK)}, {first}, {failed})"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """SQL of the outcome of a document's rows by its type; `missing`: whether a row is missing."""
+
+    missing: str
+    inserted: str
+    updated: str
+    deleted: str
+
+
+@dataclass(frozen=True)
+class Types:
+    """The values of `type`."""
+
+    words: Operations
+
+    def outcome(self, type: str, changes: Changes, none: Callable[[str], str]) -> str:
+        """Return the outcome that `type`, SQL, selects; `none` makes the outcome without rows of SQL of an error."""
+        words = self.words
+        skipped = ", ".join(map(literal, words.skipped))
+        unknown = unknown_operation(words, words.field, type)
+        skip = f"WHEN {type} IN ({skipped}) THEN {none(null('STRING'))} " if skipped else ""
+        return (
+            f"CASE WHEN {type} IS NULL THEN {none(_missing('type'))} "
+            f"WHEN {type} NOT IN ({', '.join(map(literal, words.known))}) THEN {none(unknown)} {skip}"
+            f"WHEN {changes.missing} THEN {none(_missing('data'))} "
+            f"WHEN {type} IN ({', '.join(map(literal, words.insert))}) THEN {changes.inserted} "
+            f"WHEN {type} = {literal(words.delete)} THEN {changes.deleted} ELSE {changes.updated} END"
+        )
+
+
+def unknown_operation(words: Operations, path: str, value: str) -> str:
+    """Return SQL of the error of a document whose operation is none of the known ones. Of `value`, SQL, it shows only
+    words of the tool, since others may be anything."""
+    known = f"known are {', '.join(words.known)}"
+    start, end = literal(f"field '{path}' is '"), literal(f"', which is no change of a row; {known}")
+    others = ", ".join(map(literal, words.others))
+    unknown = literal(f"field '{path}' has an unknown value; {known}")
+    return f"IF({value} IN ({others}), concat({start}, {value}, {end}), {unknown})"
+
+
+def _missing(field: str) -> str:
+    return literal(f"field '{field}' is null or missing")
+
+
+def as_row(row: RowType, before_type: RowType, before: str) -> str:
+    """Return the `before` image, SQL of fields `before_type` and not null, as a row; null in the other fields."""
+    if before_type == row:
+        return before
+    return padded(row, {name: member(before, name) for name in before_type.names})
+
+
+def padded(row: RowType, fields: Mapping[str, str]) -> str:
+    """Return a row of the given SQL by field, null in the other fields."""
+    values = [f"{literal(f.name)}, {fields.get(f.name) or null(f.type.spark())}" for f in row.fields]
+    return f"named_struct({', '.join(values)})"

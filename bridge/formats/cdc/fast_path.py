@@ -8,8 +8,7 @@ row in a column of the table, needs json's full decode.
 from __future__ import annotations
 
 from bridge.format_rules.json_options import JsonOptions
-from bridge.formats.json.fast_path import has_more_digits, temporal_value
-from bridge.formats.json.shape import is_temporal
+from bridge.formats.json.fast_path import has_more_digits, is_temporal, temporal_value
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import DataType, RowType, ScalarType, quote
 

@@ -19,7 +19,7 @@ from bridge.format_rules.json_options import check
 from bridge.formats.base import NOTHING
 from bridge.formats.cdc.before_after import BeforeAfterDecoder, Image
 from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
-from bridge.formats.cdc.common import ChangeDecoder
+from bridge.formats.cdc.common import ChangeDecoder, Types
 from bridge.formats.cdc.encode import CanalEncoder, JsonChangeEncoder, MaxwellEncoder, PairEncoder
 from bridge.formats.cdc.metadata import (
     BIGINT,
@@ -32,7 +32,6 @@ from bridge.formats.cdc.metadata import (
     millis_of_text,
     seconds,
 )
-from bridge.formats.cdc.operation_types import Types
 from bridge.formats.sql import Names, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
 

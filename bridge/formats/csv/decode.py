@@ -17,8 +17,7 @@ from bridge.format_rules.csv_options import CsvOptions, check
 from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
 from bridge.formats.csv.encode import CsvEncoder
 from bridge.formats.csv.scalars import usual_value, value
-from bridge.formats.csv.shape import BLANK, CONTROLS, item_or_null, pattern, text_or_null
-from bridge.formats.csv.tokens import Tokens, split
+from bridge.formats.csv.tokens import BLANK, CONTROLS, Tokens, item_or_null, pattern, split, text_or_null
 from bridge.formats.sql import (
     INSERT,
     Names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.format_rules.csv_options import CsvOptions
-from bridge.formats.csv.shape import pattern
+from bridge.formats.csv.tokens import pattern
 from bridge.formats.java_text import decimal, timestamp
 from bridge.formats.sql import Names, SqlEncoder, let, literal, member, struct
 from bridge.schema import ArrayType, DataType, RowType, ScalarType

@@ -7,8 +7,8 @@ as DATE and February 28th as TIMESTAMP).
 
 from __future__ import annotations
 
-from bridge.formats.csv.shape import CONTROLS
-from bridge.formats.json.shape import temporal_pattern
+from bridge.formats.csv.tokens import CONTROLS
+from bridge.formats.json.fast_path import temporal_pattern
 from bridge.formats.sql import Names, ascii_digits, let, literal
 from bridge.schema import ScalarType
 

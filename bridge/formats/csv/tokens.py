@@ -1,4 +1,4 @@
-r"""Splits a line of CSV into the texts of its fields, as Jackson's CsvDecoder does.
+"""Splits a line of CSV into the texts of its fields, as Jackson's CsvDecoder does.
 
 Lines without quotes are split at the delimiter. In the others a pattern matches token after token; a delimiter is put
 in front of the line, so that no token is empty, which would end the matching. Quantifiers are possessive: Java's other
@@ -8,7 +8,6 @@ quantifiers recurse, and a long value would overflow the stack.
 from __future__ import annotations
 
 from bridge.format_rules.csv_options import CsvOptions
-from bridge.formats.csv.shape import CONTROLS, pattern
 from bridge.formats.sql import Names, let, literal
 
 _META = ".$|()[{^?*+\\"
@@ -113,3 +112,27 @@ class Tokens:
             cases.append(f"WHEN {piece} = {doubled} THEN {literal(quote)}")
         cases.append(f"WHEN startswith({piece}, {literal(escape)}) THEN substr({piece}, 2)")
         return f"array_join(transform({pieces}, {piece} -> CASE {' '.join(cases)} ELSE {piece} END), '')"
+
+
+CONTROLS = "".join(map(chr, range(0x21)))
+"""The characters that Java's trim() removes."""
+
+BLANK = r"\A[\x00-\x20]*\z"
+"""A text that is empty after Java's trim()."""
+
+
+def pattern(character: str) -> str:
+    """Return `character` for a regular expression, inside or outside of brackets."""
+    return rf"\x{{{ord(character):x}}}"
+
+
+def text_or_null(text: str, options: CsvOptions) -> str:
+    """Return `text`, or null where it means null."""
+    if options.null_literal is not None:
+        text = f"nullif({text}, {literal(options.null_literal)})"
+    return f"nullif({text}, '')" if options.empty_as_null else text
+
+
+def item_or_null(text: str, options: CsvOptions) -> str:
+    """Return the same for an element of a list or row, which is trimmed in quotes, too."""
+    return text_or_null(f"trim(BOTH {literal(CONTROLS)} FROM {text})" if options.trim else text, options)

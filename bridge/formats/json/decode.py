@@ -12,8 +12,7 @@ from bridge.format_rules.json_options import JsonOptions, check
 from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
 from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.json.fast_path import FastPath
-from bridge.formats.json.foreign_documents import may_be_foreign
-from bridge.formats.json.full_decode import FullDecode
+from bridge.formats.json.full_decode import FullDecode, may_be_foreign
 from bridge.formats.sql import INSERT, Names, RowDecoder, apply, let, literal, null, struct
 from bridge.schema import RowType
 

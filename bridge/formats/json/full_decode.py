@@ -9,6 +9,10 @@ marked document is read with scalars of STRING only, and the first character of 
 The unmarked text is read, too: there Spark's compact form of a container is Flink's text for STRING.
 
 Scalars from marked tokens, by Flink's rules. Each expression is null for a token that Flink refuses.
+
+Documents that have none of the fields they are read for are bad: all their values would be NULL (docs/adr/060). As a
+key, such documents would all be one row. As a value, they may be what Kafka Connect's JsonConverter writes with
+`schemas.enable=true`: `{"schema": …, "payload": …}`, with the row in `payload`.
 """
 
 from __future__ import annotations
@@ -16,10 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from bridge.format_rules.json_options import JsonOptions, Numbers
-from bridge.formats.json.fast_path import FROM_JSON, corrupt_name, temporal_value
-from bridge.formats.json.foreign_documents import foreign_or_null
-from bridge.formats.json.shape import is_temporal
+from bridge.format_rules.json_options import CONNECT_ENVELOPE, JsonOptions, Numbers
+from bridge.formats.json.fast_path import FROM_JSON, corrupt_name, is_temporal, temporal_value
 from bridge.formats.sql import Names, ascii_digits, first, let, literal, member, null, struct
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
 
@@ -296,7 +298,7 @@ class FullDecode:
             errors = [first(f"transform({n}.g{g}, node -> node.e)") for g in range(len(groups))]
             if path == _TOP and self._key is not None:
                 left_out = self.options.ignore_null_fields
-                errors.insert(0, foreign_or_null(marked, text, row, self._key, nulls_left_out=left_out))
+                errors.insert(0, _foreign_or_null(marked, text, row, self._key, nulls_left_out=left_out))
             return struct(
                 v=f"named_struct({', '.join(pairs)})", e=f"coalesce({', '.join([*errors, _NO_ERROR])})"
             )
@@ -403,3 +405,45 @@ def _marked(text: str) -> str:
     outside = f"regexp_replace(regexp_replace(s, 'null', {_NULL_STRING}), '-?[0-9][-+.0-9eE]*', '\"$0\"')"
     parts = f"transform(split({quoteless}, '\"'), (s, i) -> IF(i % 2 = 0, {outside}, concat({STRING}, s)))"
     return f"array_join({parts}, '\"')"
+
+
+_EMPTY = r"^\s*\{\s*\}\s*$"
+_IS_ENVELOPE = (
+    'it looks like the envelope of Kafka Connect, {"schema": ..., "payload": ...}, whose row is in \'payload\': set '
+    "'{converter}.schemas.enable' to false in the connector and write the topic anew"
+)
+
+
+def may_be_foreign(text: str, parsed: str, row: RowType, key: Sequence[str]) -> str:
+    """Return SQL that is true where `_foreign_or_null` may be an error: `parsed` is the struct that Spark reads."""
+    names = tuple(key) or row.names
+    if not names:
+        return "FALSE"
+    missing = " AND ".join(f"{member(parsed, name)} IS NULL" for name in names)
+    return f"({missing})" if key else f"({missing} AND {text} RLIKE {literal(CONNECT_ENVELOPE)})"
+
+
+def _foreign_or_null(
+    marked: str, plain: str, row: RowType, key: Sequence[str], *, nulls_left_out: bool
+) -> str:
+    """Return SQL of the error of an object that has none of the fields `key`, or none of `row`'s and is an envelope.
+
+    `marked` are the object's fields (see full_decode), null where there is none; `plain` is its text. An explicit null
+    is a value. Where nulls are left out of what is written, {} is the object of nulls.
+    """
+    names = tuple(key) or row.names
+    if not names:
+        return null("STRING")
+    missing = " AND ".join(f"{member(marked, chr(1) + name)} IS NULL" for name in names)
+    envelope = f"{plain} RLIKE {literal(CONNECT_ENVELOPE)}"
+    listed = ", ".join(f"'{name}'" for name in names)
+    converter = "key.converter" if key else "value.converter"
+    hint = _IS_ENVELOPE.replace("{converter}", converter)
+    as_envelope = f"WHEN {envelope} THEN {literal(f'the document has none of the fields {listed}: {hint}')}"
+    if not key:
+        return f"CASE WHEN {missing} THEN CASE {as_envelope} END END"
+    reason = literal(
+        f"the document has none of the key's fields {listed} (fields are matched by their exact names, as in Flink)"
+    )
+    left_out = f"WHEN {plain} RLIKE {literal(_EMPTY)} THEN NULL " if nulls_left_out else ""
+    return f"CASE WHEN {missing} THEN CASE {left_out}{as_envelope} ELSE {reason} END END"

@@ -2,9 +2,9 @@
 
 from bridge.options.properties.catalog import SETTINGS, check_property, ignored_warning
 from bridge.options.properties.combinations import check_combinations, unused_security_settings
-from bridge.options.properties.jaas import parse_jaas
 from bridge.options.properties.login import Login, login
 from bridge.options.properties.model import PREFIX, Client, Setting, Treatment
+from bridge.options.properties.sasl import parse_jaas
 
 __all__ = [
     "PREFIX",

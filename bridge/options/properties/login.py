@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bridge.errors import OptionError
-from bridge.options.properties.jaas import parse_jaas
+from bridge.options.properties.sasl import parse_jaas
 
 EXTENSION = "extension_"
 """What begins the names of OAUTHBEARER's extensions in a JAAS configuration (a logical cluster, an identity pool)."""

@@ -66,12 +66,10 @@ def policy(topic: Topic, name: str, cleanup: str) -> Found:
 
 def sending(topic: Topic, name: str, replicas: Replicas, settings: Mapping[str, str]) -> Found:
     """Settings with which a publish cannot send, or will not be able to."""
-    needed = int(settings.get("min.insync.replicas", "1"))
     waits_for_all = topic.properties.get("acks", "all") in ("all", "-1")  # else Kafka does not count replicas
+    needed = int(settings.get("min.insync.replicas", "1")) if waits_for_all else 0
     assigned, in_sync = replicas
-    if not waits_for_all:
-        pass
-    elif assigned < needed:
+    if assigned < needed:
         yield (
             Outcome.FAILS,
             f"'{name}' has {assigned} replicas and min.insync.replicas={needed}: no record will "

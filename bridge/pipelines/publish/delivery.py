@@ -27,9 +27,14 @@ from bridge.kafka.control import Control
 from bridge.kafka.exactly_once import TransactionalSink, produce_files, produce_once
 from bridge.kafka.sink import ProduceResult
 from bridge.pipelines.publish.destination import Destination
-from bridge.pipelines.publish.plan_fingerprint import is_unique, is_unique_in_range, plan_fingerprint
 from bridge.pipelines.publish.range_records import DriverRecords, Records
-from bridge.pipelines.publish.sharding import Sharding, sharding_for
+from bridge.pipelines.publish.sharding import (
+    Sharding,
+    is_unique,
+    is_unique_in_range,
+    plan_fingerprint,
+    sharding_for,
+)
 from bridge.publish_progress import PublishProgress, PublishRange
 
 

@@ -8,6 +8,7 @@ Columns may have been added to the table after its DDL was written.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,16 +19,21 @@ from bridge.bridge_folders import partition_counts_file
 from bridge.columns import data_type
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition, Topic
+from bridge.delta.delta_errors import error_names
+from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_description import describe
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_schema_mismatch
 from bridge.errors import TableError
 from bridge.kafka import admin, topic_creation
 from bridge.kafka.topic_creation import partition_counts
+from bridge.log_layout import commit_file, log_folder
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.runtime.preflight import publish_warnings, published_table
+from bridge.pipelines.runtime.retention_warnings import log_retention_warning
+from bridge.publish_progress import PublishProgress
 from bridge.schema import PhysicalColumn, RowField, RowType
-from bridge.small_files import TextFile
+from bridge.small_files import SmallFiles, TextFile
 
 
 class PartitionCount:
@@ -122,3 +128,54 @@ def _field(table: Table, field: T.StructField) -> RowField:
             "formats cannot write; drop it, or set publish.added-columns: ignore"
         )
     return RowField(field.name, type)
+
+
+_LAG_CHECK_SECONDS = 60.0
+
+
+class ConsumerRegistration:
+    """The registration by one run. Where it cannot be written, the run continues and warns once of what that means."""
+
+    def __init__(self, definition: Definition, table: Table) -> None:
+        self._definition, self._table = definition, table
+        self._consumers = FeedConsumers(table)
+        self._failed = False
+        self._lag_checked_at = float("-inf")
+
+    def update(self, progress: PublishProgress) -> str | None:
+        """Register what the publish still needs: every version after `progress.version`, and the files of a snapshot
+        while it is sent. Return a warning at the first failure, else None.
+
+        The registration is never ahead of the recorded progress.
+        """
+        if self._failed:
+            return None
+        open_range = progress.open
+        version = open_range.last if open_range is not None and open_range.snapshot else progress.version
+        try:
+            self._consumers.register(self._definition.name, version, self._definition.run.checkpoint)
+        except Exception as failed:
+            self._failed = True
+            reasons = ", ".join(sorted(error_names(failed))) or type(failed).__name__
+            return (
+                f"{self._consumers.folder} cannot be written ({reasons}), so `bridge maintain` does not know of this "
+                "publish, and VACUUM may delete files it still needs. Let this login write there, or keep "
+                "delta.deletedFileRetentionDuration longer than this publish may ever be behind"
+            )
+        return None
+
+    def lag_warning(self, progress: PublishProgress) -> str | None:
+        """Once a minute, warn when the age of the next version to publish nears delta.logRetentionDuration."""
+        if time.monotonic() - self._lag_checked_at < _LAG_CHECK_SECONDS:
+            return None
+        self._lag_checked_at = time.monotonic()
+        log = log_folder(self._consumers.table_folder)
+        try:
+            # Delta cleans its log by this time; DESCRIBE HISTORY would need a Spark job.
+            written = SmallFiles(self._table.spark, log).modified_ms(commit_file(progress.version + 1))
+        except Exception:  # a store that cannot be read by path: no warning
+            return None
+        if written is None:
+            return None
+        name = f"publish {self._definition.name!r}"
+        return log_retention_warning(self._table, name, time.time_ns() / 1e9 - written / 1000)

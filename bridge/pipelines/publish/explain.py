@@ -11,10 +11,9 @@ from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import Table
-from bridge.pipelines.publish.driver_records import driver_records
 from bridge.pipelines.publish.endpoints import Endpoints
 from bridge.pipelines.publish.range_planner import PlannedRange, RangePlanner
-from bridge.pipelines.publish.range_records import task_encoder
+from bridge.pipelines.publish.range_records import driver_records, task_encoder
 from bridge.pipelines.publish.sharding import FileShardLimits, sharding_for
 from bridge.publish_progress import PublishProgress
 from bridge.ways import NotThisWay, told

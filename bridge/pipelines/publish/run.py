@@ -34,14 +34,17 @@ from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import TRANSACTION, step, taken, watched
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import row_gate
-from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
-from bridge.pipelines.publish.driver_records import driver_records
-from bridge.pipelines.publish.endpoints import Endpoints, PartitionCount
+from bridge.pipelines.publish.endpoints import ConsumerRegistration, Endpoints, PartitionCount
 from bridge.pipelines.publish.foreign_writes import ForeignWriteMonitor
 from bridge.pipelines.publish.range_planner import PlannedRange, RangePlanner
-from bridge.pipelines.publish.range_records import DriverRecords, changes_in_range, encode_changes_of_range
+from bridge.pipelines.publish.range_records import (
+    DriverRecords,
+    changes_in_range,
+    driver_records,
+    encode_changes_of_range,
+)
 from bridge.pipelines.publish.sharding import FileShardLimits, sharding_for
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.lease import Lease, acquire_lease

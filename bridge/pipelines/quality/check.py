@@ -37,13 +37,12 @@ from bridge.pipelines.runtime.lineage import check_flow
 from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from bridge.quality import suite
-from bridge.quality.history import History, PastRun
 from bridge.quality.report import html, write
 from bridge.quality.run import run
 from bridge.quality.scan_cost import metered
 from bridge.quality.suite import Suite
 from bridge.quality.summary import STATES, state_of
-from bridge.quality.verdict import Subject, Verdict
+from bridge.quality.verdict import History, PastRun, Subject, Verdict
 from bridge.rows import RowKind
 from bridge.small_files import TextFile
 from bridge.storage import local_path

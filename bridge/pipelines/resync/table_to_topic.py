@@ -22,10 +22,9 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.compare.topic_differences import UNKNOWN, TopicDifferences
 from bridge.pipelines.publish import foreign_writes
-from bridge.pipelines.publish.consumer_registration import ConsumerRegistration
 from bridge.pipelines.publish.delivery import Delivery, delivery_for
 from bridge.pipelines.publish.destination import Destination
-from bridge.pipelines.publish.endpoints import with_added_columns
+from bridge.pipelines.publish.endpoints import ConsumerRegistration, with_added_columns
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime import query_state
 from bridge.pipelines.runtime.executors import check_executors

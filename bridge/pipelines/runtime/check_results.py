@@ -15,8 +15,7 @@ from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.delta_errors import table_errors
 from bridge.delta.result_table import QUALITY_RESULTS
 from bridge.quality.gate_rules import RuleCount
-from bridge.quality.history import ExpectationTrend, History, PastRun
-from bridge.quality.verdict import Verdict
+from bridge.quality.verdict import ExpectationTrend, History, PastRun, Verdict
 from bridge.version import own_version
 
 _HISTORY_RUNS = 30

@@ -18,7 +18,7 @@ from bridge.rows import RowKind
 from bridge.schema import quote
 from bridge.sql import InsertPlan
 from bridge.sql.accumulators import Accumulator
-from bridge.sql.joined_rows import JoinedRows, Scan
+from bridge.sql.plan import JoinedRows, Scan
 from bridge.sql.sums import wrapping_sum
 
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from bridge.columns import KIND
@@ -39,10 +40,6 @@ from bridge.sql.plain_aggregates import PlainAggregate, PlainFunction
 from bridge.sql.sums import LONGEST, MORE_DIGITS, MOST_DIGITS
 from bridge.ways import NotThisWay
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 Numbers = npt.NDArray[np.int64]
 """One for each row, from 0; -1 for a value or a group that has none."""
 
@@ -54,9 +51,6 @@ class Values:
     """The different values of a column, numbered; without its nulls unless `nulls`."""
 
     def __init__(self, column: pa.ChunkedArray, *, nulls: bool) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         found = pc.unique(plain)
         self._values = found if nulls else found.drop_null()
@@ -68,8 +62,6 @@ class Values:
 
     def numbers(self, column: pa.ChunkedArray) -> Numbers:
         """The number of each row's value, which may be of another column."""
-        import pyarrow as pa
-
         if not pa.types.is_dictionary(column.type):
             return self._looked_up(column)
         return np.concatenate(
@@ -77,16 +69,12 @@ class Values:
         )
 
     def _coded(self, chunk: pa.DictionaryArray) -> Numbers:
-        import pyarrow as pa
-
         # The last place is that of null.
         known = self._looked_up(pa.chunked_array([chunk.dictionary, pa.nulls(1, chunk.dictionary.type)]))
         places: Numbers = known[chunk.indices.fill_null(len(known) - 1).to_numpy()]
         return places
 
     def _looked_up(self, column: pa.ChunkedArray) -> Numbers:
-        import pyarrow.compute as pc
-
         if self._places is not None and column.null_count == 0:
             first, places = self._places
             values = column.to_numpy().astype(np.int64, copy=False)
@@ -101,8 +89,6 @@ class Values:
 def _places(values: pa.Array) -> tuple[int, Numbers] | None:
     """The numbers of integers that are close together, from the least one on: looking them up takes a tenth of the time
     of hashing."""
-    import pyarrow as pa
-
     if not pa.types.is_integer(values.type) or values.null_count or not len(values):
         return None
     integers = values.to_numpy().astype(np.int64, copy=False)
@@ -169,9 +155,6 @@ def _pairs(groups: Numbers, values: Values, column: pa.ChunkedArray) -> Numbers:
 
 
 def _are_in(pairs: Numbers, others: Numbers) -> npt.NDArray[np.bool_]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     found = pc.index_in(pa.array(others), value_set=pa.array(pairs))
     is_in = np.zeros(len(pairs), np.bool_)
     is_in[found.drop_null().to_numpy()] = True
@@ -198,9 +181,6 @@ def aggregated(
     Nulls are passed over; the sum, least and greatest value of none are null. Sums of integers wrap in int64, those of
     a decimal have 38 digits. Raises NotThisWay.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     most = int(np.bincount(groups).max(initial=0))
     given: dict[str, pa.Array | pa.ChunkedArray] = {"group": pa.array(groups)}
     wanted: list[tuple[object, ...]] = []
@@ -223,9 +203,6 @@ def aggregated(
 
 def _summable(values: pa.ChunkedArray, most: int) -> pa.ChunkedArray:
     """The values in the type of their sum; that of a decimal holds the sum of any `most` of them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_decimal(values.type):
         return values.cast(pa.int64())
     digits, scale = values.type.precision, values.type.scale
@@ -278,8 +255,6 @@ def driver_groups(plan: InsertPlan, result: Table, ranges: Mapping[str, SourceRa
 
     The rows of the result are those of its newest version; it must not change meanwhile, or its MERGE must fail then.
     """
-    import pyarrow as pa
-
     if plan.plain is None:
         raise NotThisWay("the query is more than an aggregate of plain columns")
     inputs = _inputs(plan.plain, result, ranges[plan.plain.source])
@@ -347,8 +322,6 @@ def _new_values(
     inputs: _Inputs, groups: Groups, added: pa.Table, before: pa.Table
 ) -> dict[str, pa.ChunkedArray]:
     """For each COUNT(DISTINCT) how many values of each group the rows before do not have."""
-    import pyarrow as pa
-
     known = groups.numbers(before, inputs.groups)
     found = {
         c.name: new_values(groups, added[c.column], before[c.column], known)
@@ -359,8 +332,6 @@ def _new_values(
 
 def _aggregated(plain: PlainAggregate, added: pa.Table, groups: Groups) -> dict[str, pa.ChunkedArray]:
     """The columns of the result for the added rows alone, without COUNT(DISTINCT)."""
-    import pyarrow as pa
-
     columns = {
         c.name: (c.function, _plain(added[c.column]) if c.column else None) for c in plain.of(*_OF_ROWS)
     }
@@ -372,8 +343,6 @@ def _merged(
     inputs: _Inputs, fresh: Mapping[str, pa.ChunkedArray], known: pa.Table, groups: Groups
 ) -> pa.Table:
     """The groups merged with their rows in the result, of which `known` are all."""
-    import pyarrow as pa
-
     numbers = groups.numbers(known, inputs.keys)
     known, numbers = known.filter(pa.array(numbers >= 0)), numbers[numbers >= 0]
     both = {}
@@ -392,13 +361,9 @@ def _merged(
 
 def _wrapped(values: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
     """Values in the type of their column, of an integer the lowest bits: sums have more."""
-    import pyarrow as pa
-
     return values.cast(type, safe=not pa.types.is_integer(type))
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts as such."""
-    import pyarrow as pa
-
     return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import estimated_bytes, frame_of
 from bridge.session import is_local, session_settings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 FEW_BYTES = 8 << 20
 """Of data files, which are compressed: a million rows or two of a few columns. A query over them has no more rows."""

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -35,10 +35,6 @@ from bridge.sql.plan import WindowPlan
 from bridge.sql.positions import POSITION_COLUMNS
 from bridge.sql.window_tables import AFTER, UNTIL
 from bridge.ways import NotThisWay
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _PART, _TABLE = "p", "t"
 

@@ -6,8 +6,8 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -48,10 +48,6 @@ from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
 from bridge.sql.accumulators import KEPT
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _SOURCE, _QUERY, _EVENT_TIMES = "source ", "query", "event times"
 """The names of the progress: the ids of the sources, the fingerprint of the query, and an EventTimeProgress."""

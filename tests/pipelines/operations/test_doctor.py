@@ -1,4 +1,7 @@
-"""The doctor finds what will fail before a run meets it, and says what to do; a sound pipeline has nothing but fine."""
+"""The doctor finds what will fail before a run meets it, and says what to do; a sound pipeline has nothing but fine.
+
+What the settings of a topic mean for a publish, by the replicas that it has; most are broken in test_doctor.py.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.errors import TableError
 from bridge.pipelines.ingest.run import ingest
-from bridge.pipelines.operations.doctor import Finding, examine
+from bridge.pipelines.operations.doctor import Finding, Replicas, examine, sending
 from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
+from tests.kafka.topics import topic_of
 from tests.pipelines.world import World, upsert
 
 Make = Callable[..., World]
@@ -272,10 +276,10 @@ BROKEN = {
     "an upsert topic that is not compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
     "an append-only topic that is compacted": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
     "an upsert topic that is deleted by age, too": "test_doctor.py::test_a_policy_that_contradicts_the_connector",
-    "replicas that are not in sync": "test_doctor_topic_settings.py::test_replicas",
+    "replicas that are not in sync": "test_doctor.py::test_replicas",
     "fewer replicas than min.insync.replicas": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
     "records larger than max.message.bytes": "test_doctor.py::test_settings_under_which_nothing_can_be_sent",
-    "a login without rights": "../../kafka/test_client_rights.py::test_no_right_to_the_topic",
+    "a login without rights": "../../kafka/test_client.py::test_no_right_to_the_topic",
     "no table to publish": "test_doctor.py::test_a_table_that_cannot_be_published",
     "a table with other columns": "test_doctor.py::test_a_table_that_cannot_be_published",
     "a table of another pipeline": "test_doctor.py::test_a_table_that_an_ingest_refuses",
@@ -307,3 +311,29 @@ BROKEN = {
 def test_each_set_up_is_broken_somewhere(what: str) -> None:
     file, _, name = BROKEN[what].partition("::")
     assert f"def {name}" in (Path(__file__).parent / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "acks", "told"),
+    [
+        (Replicas(3, 3), "all", []),
+        (
+            Replicas(3, 2),
+            "all",
+            [("warning", "has 2 replicas in sync and min.insync.replicas=2: the publish stops")],
+        ),
+        (
+            Replicas(3, 1),
+            "all",
+            [("fails", "has 1 of 3 replicas in sync and min.insync.replicas=2: no record")],
+        ),
+        (Replicas(1, 1), "-1", [("fails", "has 1 replicas and min.insync.replicas=2: no record")]),
+        (Replicas(1, 1), "1", []),
+        (Replicas(3, 1), "0", []),
+    ],
+)
+def test_replicas(replicas: Replicas, acks: str, told: list[tuple[str, str]]) -> None:
+    topic = topic_of("t", servers="none", properties={"acks": acks})
+    found = list(sending(topic, "t", replicas, {"min.insync.replicas": "2"}))
+    assert [outcome.value for outcome, _ in found] == [outcome for outcome, _ in told]
+    assert all(text in shown for (_, text), (_, shown) in zip(told, found, strict=True))

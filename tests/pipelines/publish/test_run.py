@@ -1,20 +1,44 @@
-"""Publish: what reaches the topic, in which order, and where the next run continues."""
+"""Publish: what reaches the topic, in which order, and where the next run continues.
+
+At-least-once when a publish is stopped, taken over and resumed: what it then sends is stale, and is repaired.
+
+What a publish does when sending a range fails.
+
+A gate judges the rows of a range alike, whether the driver or tasks send it.
+
+The topics of a publish: created, warned of, and with records that were lost.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import random
+import re
+import signal
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from bridge.definition import Definition, DeliveryGuarantee, TopicCreation
 from bridge.embedded.broker import Broker
-from bridge.errors import GapError, KafkaError, OptionError, TableError
-from bridge.pipelines.publish.run import publish
+from bridge.errors import ConcurrentRunError, GapError, KafkaError, OptionError, QualityError, TableError
+from bridge.kafka.sink import ProduceResult
+from bridge.metrics import BatchReport
+from bridge.pipelines.ingest.run import ingest
+from bridge.pipelines.operations.status import status
+from bridge.pipelines.publish.run import produce_range, publish
+from bridge.pipelines.resync.table_to_topic import resync
+from bridge.publish_progress import PublishRange
 from bridge.rows import Change, RowKind, replay
-from tests.pipelines.world import World
+from tests.ledger import Ledger, committed
+from tests.pipelines.processes import Run
+from tests.pipelines.world import World, key, tombstone, upsert, value
 
 Make = Callable[..., World]
 
@@ -40,11 +64,11 @@ def sql(world: World, statement: str) -> None:
 def folded(world: World) -> dict[object, object]:
     """The topic's fold by the oracle."""
     changes = []
-    for key, value in world.received():
-        assert key is not None
-        row = None if value is None else json.loads(value)
-        kind = RowKind.DELETE if value is None else RowKind.UPDATE_AFTER
-        changes.append(Change(kind, json.loads(key)["id"], row))
+    for sent_key, sent_value in world.received():
+        assert sent_key is not None
+        row = None if sent_value is None else json.loads(sent_value)
+        kind = RowKind.DELETE if sent_value is None else RowKind.UPDATE_AFTER
+        changes.append(Change(kind, json.loads(sent_key)["id"], row))
     return dict(replay(changes))
 
 
@@ -93,9 +117,9 @@ def test_every_commit_gives_its_own_record_in_order(make: Make) -> None:
     world.sections = "publish: {start: 'version:1'}\n"
     publish(world.spark, world.definition())
     seen: dict[int, list[str]] = {}
-    for key, value in world.received():
-        assert key is not None and value is not None
-        seen.setdefault(json.loads(key)["id"], []).append(json.loads(value)["name"])
+    for sent_key, sent_value in world.received():
+        assert sent_key is not None and sent_value is not None
+        seen.setdefault(json.loads(sent_key)["id"], []).append(json.loads(sent_value)["name"])
     assert seen == {n: ["v0", "v1", "v2", "v3"] if n < 3 else ["v0"] for n in range(5)}
 
 
@@ -256,3 +280,204 @@ def test_a_text_that_is_not_utf_8_is_not_sent(make: Make, encoder: str) -> None:
         "of a row holds a text that is not valid UTF-8, which format 'json' cannot carry"
     )
     assert world.received() == []
+
+
+@pytest.mark.usefixtures("small_arrow_batches")
+def test_a_zombie_wakes(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Stopped with a block of a snapshot in hand; another run sends all of it, and newer versions. Then the first goes
+    on: its block, the last of its task, lands behind them. (Blocks after it would not be sent.)"""
+    world = World.make(spark, broker, lake, unique)
+    ledger = Ledger(spark, f"{lake}/table")
+    ledger.create()
+    ledger.insert(range(5), "a")
+    with Run(world, tmp_path) as zombie:
+        hit = zombie.arm("sink.sending", "pause")
+        zombie.until(hit)
+        zombie.signal(signal.SIGSTOP)
+        publish(spark, world.definition())
+        ledger.update(range(5), "b")
+        ledger.delete(range(3))
+        publish(spark, world.definition())
+        assert _folded(world) == _table(world)
+        written = len(world.received())
+        hit.unlink()
+        zombie.signal(signal.SIGCONT)
+        assert zombie.ended(60) == 1, zombie.output
+        # The lease ends it, or the log, where the other run's entry is in the place of its own.
+        assert re.search(r"another run has taken over|recorded in \S+ by another run", zombie.output), (
+            zombie.output
+        )
+        zombie.alone(10)
+    stale = len(world.received()) - written
+    assert 0 < stale <= 5 and _folded(world) != _table(world)
+    repaired = publish(spark, world.definition())
+    assert _folded(world) == _table(world)
+    assert repaired.warning is not None and f"{stale} records in {world.topic}-" in repaired.warning
+    ledger.update(range(5), "c")
+    last = publish(spark, world.definition())
+    assert _folded(world) == _table(world) and last.warning is None
+
+
+def _folded(world: World) -> dict[int, str]:
+    records = committed(world.broker.bootstrap, world.topic)
+    return {id: values[-1] for id, values in records.items() if values[-1] is not None}
+
+
+def _table(world: World) -> dict[int, str]:
+    return {row["id"]: row["name"] for row in world.table().collect()}
+
+
+STOPPED = ConcurrentRunError("a task was stopped for 7 s")
+SENT = ProduceResult(records=3)
+
+
+def produce(
+    outcomes: Sequence[Exception | ProduceResult],
+    guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
+    taken_over: bool = False,
+) -> tuple[ProduceResult, int]:
+    """Send versions 4 to 5 with these outcomes; the result, and how many outcomes are left."""
+    left = list(outcomes)
+
+    def send() -> ProduceResult:
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def refresh() -> None:
+        if taken_over:
+            raise ConcurrentRunError("another run has taken over")
+
+    stand_ins: Any = SimpleNamespace(refresh=refresh, sink=SimpleNamespace(delivery_guarantee=guarantee))
+    done = produce_range(send, PublishRange(4, 5), lease=stand_ins, topic=stand_ins, table=stand_ins)
+    return done, len(left)
+
+
+def test_a_range_is_sent_once() -> None:
+    assert produce([SENT, SENT]) == (SENT, 1)
+
+
+def test_a_range_whose_task_was_stopped_is_sent_again() -> None:
+    assert produce([STOPPED, SENT]) == (SENT, 0)
+
+
+def test_it_is_not_sent_again_when_another_run_took_over() -> None:
+    with pytest.raises(ConcurrentRunError, match="another run has taken over"):
+        produce([STOPPED, SENT], taken_over=True)
+
+
+def test_exactly_once_does_not_send_again() -> None:
+    """A ConcurrentRunError is a fence there."""
+    with pytest.raises(ConcurrentRunError, match="stopped for 7 s"):
+        produce([STOPPED, SENT], DeliveryGuarantee.EXACTLY_ONCE)
+
+
+def test_a_refusal_names_the_versions() -> None:
+    with pytest.raises(KafkaError, match=r"refused \(versions 4 to 5 of table "):
+        produce([KafkaError("refused")])
+
+
+SUITE = {
+    "name": "s",
+    "expectations": [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "name"}}],
+}
+
+
+@pytest.mark.parametrize("action", ["warn", "fail"])
+def test_the_driver_judges_as_tasks_do(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], action: str
+) -> None:
+    into = World.make(spark, broker, lake, unique, partitions=1)
+    into.send([upsert(1, "a"), upsert(2, "b")])
+    ingest(spark, into.definition())
+    (lake / "suite.json").write_text(json.dumps(SUITE))
+    outs = []
+    for encoder in ("auto", "spark"):
+        broker.create_topic(topic := unique("out"))
+        sections = f"quality: {{suite: suite.json, gate: {action}}}\npublish: {{encoder: {encoder}}}\n"
+        outs.append(World(spark, broker, lake, topic, sections=sections))
+
+    def publish_all() -> list[BatchReport]:
+        reports: list[BatchReport] = []
+        for number, out in enumerate(outs):
+            run = {"checkpoint": f"out{number}"}
+            publish(spark, out.definition(f"out{number}", run=run), listener=reports.append)
+        return reports
+
+    publish_all()
+    into.send([(key(2), '{"id": 2}'), upsert(3, "c"), tombstone(1)])
+    ingest(spark, into.definition())
+    if action == "warn":
+        mine, theirs = publish_all()
+        assert (mine.sender, theirs.sender) == ("driver", "tasks (publish.encoder is spark)")
+        assert (mine.unexpected_rows, theirs.unexpected_rows) == (1, 1)
+        told = [
+            str(report.warning).replace(out.topic, "")
+            for report, out in zip((mine, theirs), outs, strict=True)
+        ]
+        assert told[0].replace("out0", "out1") == told[1]
+    else:
+        errors = []
+        for number, out in enumerate(outs):
+            with pytest.raises(QualityError, match=r'for example \{"id":2\}') as caught:
+                publish(spark, out.definition(f"out{number}", run={"checkpoint": f"out{number}"}))
+            errors.append(str(caught.value).replace("out0", "out1"))
+        assert errors[0] == errors[1]
+    received = [sorted(map(str, out.received())) for out in outs]
+    assert received[0] == received[1] and len(received[0]) == (5 if action == "warn" else 2)
+
+
+def test_lost_records_are_reported_until_a_resync(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """`none` continues after a record that the broker refuses, and counts it: in the batch's report, the run's summary
+    and the status, also after a later batch without losses."""
+    world = World.make(spark, broker, lake, unique, options={"sink.delivery-guarantee": "none"})
+    ingested = world.topic
+    noise = "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=9000))
+    world.send([(key(1), value(1, noise))])
+    ingest(spark, world.definition())
+    world.topic = unique("limited")
+    broker.create_topic(world.topic, config={"max.message.bytes": "2000", "cleanup.policy": "compact"})
+    out = world.definition("out", run={"checkpoint": "out"})
+    reports: list[BatchReport] = []
+    done = publish(spark, out, listener=reports.append)
+    assert ([r.lost for r in reports], done.lost, done.records_out) == ([1], 1, 1)
+    assert status(spark, out).lost_records == 1
+    world.topic, limited = ingested, world.topic
+    world.send([(key(1), value(1, "a"))])
+    ingest(spark, world.definition())
+    assert publish(spark, out).lost == 0
+    assert world.received(limited) == [(key(1).encode(), value(1, "a", "1").encode())]
+    assert status(spark, out).lost_records == 1
+    assert resync(spark, out).updated == 0
+    assert status(spark, out).lost_records is None
+
+
+def test_topics_are_created_and_unusual_ones_give_a_warning(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    world = World.make(spark, broker, lake, unique)
+    world.send([('{"id":1}', '{"id":1,"name":"a","amount":1}')])
+    ingest(spark, world.definition())
+    new, old = unique("new"), unique("old")
+    broker.create_topic(old)
+    reports: list[BatchReport] = []
+
+    def out(name: str, create: TopicCreation | None) -> Definition:
+        world.topic = name
+        made = world.definition(name, run={"checkpoint": name})
+        return replace(made, topic=replace(made.topic, create=create))
+
+    first = publish(spark, out(new, TopicCreation(5)), listener=reports.append)
+    assert (
+        len(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(new).topics[new].partitions) == 5
+    )
+    assert (first.records_out, first.warning) == (1, None)
+    assert world.received(new) == [(b'{"id":1}', b'{"id":1,"name":"a","amount":1}')]
+    second = publish(spark, out(old, None), listener=reports.append)
+    assert second.warning is not None and f"topic '{old}' is not compacted" in second.warning
+    assert [report.warning for report in reports] == [None, second.warning]

@@ -1,4 +1,9 @@
-"""A resync makes a table equal to its topic, and touches nothing else."""
+"""A resync makes a table equal to its topic, and touches nothing else.
+
+Another writer restores the table while a resync compares it with its topic.
+
+A resync of topics that no longer have all records, or never had them.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from bridge import failpoints
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_spark import SparkEngine
+from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.embedded.broker import Broker
-from bridge.errors import BadRecordError, ConcurrentRunError, GapError
+from bridge.errors import BadRecordError, ConcurrentRunError, DefinitionError, GapError
+from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.run import ingest
-from bridge.pipelines.resync import topic_to_table
+from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync import table_to_topic, topic_to_table
 from bridge.pipelines.resync.report import direction_of
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.preflight import open_whole_table
@@ -236,3 +248,144 @@ def test_a_key_that_wrong_statistics_have_doubled_is_repaired(make: Make) -> Non
     world.send([(key(wide), f'{{"id":{wide},"name":"c"}}')])
     assert ingest(world.spark, definition).updated == 1
     assert world.rows() == [(Decimal(wide), "c")]
+
+
+@pytest.fixture
+def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
+    """The rows of two batches: versions 1 and 2."""
+    made = World.make(spark, broker, lake, unique, partitions=1)
+    for id in (1, 2):
+        made.send([upsert(id, "a")])
+        ingest(spark, made.definition())
+    return made
+
+
+def restore(world: World, version: int) -> None:
+    DeltaTable(str(world.folder / "table")).restore(version, protocol_downgrade_allowed=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damaged", [True, False])
+def test_nothing_is_written_after_a_restore(
+    world: World, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    """Also where the restored version has the offsets to which the resync has compared, and nothing differed then."""
+    place = f"delta.`{world.folder}/table`"
+    world.spark.sql(f"UPDATE {place} SET name = 'wrong' WHERE id = 1")
+    if not damaged:
+        world.spark.sql(f"UPDATE {place} SET name = 'a' WHERE id = 1")
+
+    def checked(*given: Any) -> None:
+        check_offsets_available(*given)
+        restore(world, 1 if damaged else 3)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bridge.pipelines.resync.topic_to_table.check_offsets_available", checked)
+        with pytest.raises(
+            RowsTakenBack,
+            match=r"\(RESTORE\) took rows back or .* while this run was at work; start it again: it continues",
+        ):
+            topic_to_table.resync(world.spark, world.definition())
+    assert world.history()[0]["operation"] == "RESTORE"
+    done = topic_to_table.resync(world.spark, world.definition())
+    assert (done.inserted, done.updated) == ((1, 0) if damaged else (0, 1))
+    assert world.rows() == [(1, "a", ONE), (2, "a", ONE)]
+
+
+@pytest.mark.slow
+def test_what_a_restore_changes_is_published_after_a_resync_of_the_topic(
+    world: World, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resync sends the version that it has read; the next publish goes on from there."""
+    spark, pending, hit = world.spark, [1], failpoints.hit
+    out = World(spark, world.broker, world.folder, unique("out"))
+    world.broker.create_topic(out.topic, partitions=1)
+    definition = out.definition("out", {"checkpoint": "out"})
+
+    def restored(name: str) -> None:
+        hit(name)
+        if name == "resync.opened" and pending:
+            restore(world, pending.pop())
+
+    with monkeypatch.context() as patched:
+        patched.setattr(failpoints, "hit", restored)
+        assert table_to_topic.resync(spark, definition).inserted == 2
+    assert len(out.received()) == 2
+    publish(spark, definition)
+    assert out.received()[2:] == [(b'{"id":2}', None)]
+    assert verify(spark, definition, direction="publish").equal
+
+
+def test_a_topic_created_anew_takes_the_table_over(make: Make) -> None:
+    """With more records than the saved offset: only the topic's id shows it."""
+    world = make(partitions=1)
+    world.send([upsert(1, "a"), upsert(2, "b")])
+    ingest(world.spark, world.definition())
+    world.recreate_topic()
+    world.send([upsert(2, "b"), upsert(3, "c"), upsert(4, "d"), upsert(4, "e")])
+    with pytest.raises(GapError, match=r"deleted and created anew.*run `bridge resync FILE`"):
+        ingest(world.spark, world.definition())
+    done = resync(world.spark, world.definition())
+    assert (done.inserted, done.updated, done.deleted, done.unchanged) == (2, 0, 1, 1)
+    assert world.rows() == [(2, "b", ONE), (3, "c", ONE), (4, "e", ONE)]
+    world.send([upsert(5, "f")])
+    assert ingest(world.spark, world.definition()).records_in == 1
+    assert verify(world.spark, world.definition()).equal
+
+
+def expire(world: World, upto: int) -> None:
+    admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
+    place = TopicPartition(world.topic, 0, upto)
+    admin.delete_records([place])[place].result(30)
+
+
+def test_rows_whose_records_may_have_expired_are_for_the_user_to_decide(make: Make) -> None:
+    world = make(partitions=1, cleanup="delete")
+    world.send([upsert(1, "a"), upsert(2, "b"), upsert(2, "c"), upsert(3, "d")])
+    ingest(world.spark, world.definition())
+    world.send([upsert(4, "lost"), upsert(3, "e")])
+    expire(world, 5)
+    with pytest.raises(GapError, match=r"begins at 5: 1 offsets have expired; run `bridge resync FILE`"):
+        ingest(world.spark, world.definition())
+    version = world.history()[0]["version"]
+    with pytest.raises(DefinitionError, match=rf"{world.topic}-0 at 5.*--missing delete .*--missing keep"):
+        resync(world.spark, world.definition())
+    assert world.history()[0]["version"] == version
+    done = resync(world.spark, world.definition(), missing="keep")
+    assert (done.updated, done.kept, done.deleted) == (1, 2, 0)
+    assert world.rows() == [(1, "a", ONE), (2, "c", ONE), (3, "e", ONE)]
+    assert ingest(world.spark, world.definition()).records_in == 0
+    assert resync(world.spark, world.definition(), missing="delete").deleted == 2
+    assert world.rows() == [(3, "e", ONE)]
+
+
+@pytest.mark.parametrize(
+    ("more", "sections", "words"),
+    [
+        (
+            {"options": {"connector": "kafka", "key.format": None}, "columns": "id BIGINT, name STRING"},
+            "",
+            "no PRIMARY KEY.*move it away",
+        ),
+        (
+            {
+                "options": {
+                    "connector": "kafka",
+                    "value.format": "debezium-json",
+                    "key.format": None,
+                    "scan.startup.mode": "latest-offset",
+                }
+            },
+            "",
+            "'scan.startup.mode' is 'latest-offset'.*RESTORE",
+        ),
+        ({}, "ingest: {base: existing}\n", "ingest.base is existing"),
+    ],
+    ids=["no key", "a later start", "an existing base"],
+)
+def test_tables_with_rows_from_elsewhere_are_not_resynced(
+    spark: SparkSession, broker: Broker, lake: Path, more: dict[str, Any], sections: str, words: str
+) -> None:
+    world = World(spark, broker, lake, "nowhere", sections=sections, **more)
+    with pytest.raises(DefinitionError, match=words):
+        resync(spark, world.definition())

@@ -17,8 +17,7 @@ from bridge.delta.change_counts import ChangeCounts
 from bridge.delta.result_table import QUALITY_COLUMNS
 from bridge.pipelines.runtime.check_results import earlier_results, history_of, store_results
 from bridge.quality.charts import charts
-from bridge.quality.history import History, PastRun
-from bridge.quality.verdict import Verdict
+from bridge.quality.verdict import History, PastRun, Verdict
 from tests.quality.verdicts import FAILED, MET, RAISED, STARTED, verdict
 
 DOCS = (Path(__file__).parents[3] / "docs" / "quality-results.md").read_text(encoding="utf-8")

@@ -1,16 +1,31 @@
-"""Scripts run from topics to topics through a real broker."""
+"""Scripts run from topics to topics through a real broker.
+
+The metrics of a script: the counters of all that it runs are there before its first batch.
+
+A script whose state, source and sink are in a folder with a name that is no plain text in a URI.
+
+Another writer restores a result while a script is at work.
+"""
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from bridge.cli.app import main
 from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, GapError, TableError
+from bridge.metrics import BatchReport
+from bridge.pipelines.scripts.explain import used_paths
+from bridge.pipelines.scripts.run import run_script
+from tests.pipelines.ingest.test_run_folders import FOLDERS
 from tests.pipelines.scripts.scripts import ScriptRun
 
 Make = Callable[[str], ScriptRun]
@@ -293,3 +308,160 @@ def test_changes_that_are_gone_name_the_way_out(make: Make, spark: SparkSession,
     script.run(rebuild=True)
     found = spark.read.format("delta").load(f"{lake}/cities").collect()
     assert {row[0]: row[1] for row in found} == {"ulm": 1, "bonn": 1}
+
+
+TEXT = """
+SET 'bridge.metrics' = 'script.prom';
+CREATE TABLE views (user_id BIGINT, region STRING) WITH ({kafka}, 'topic' = '{prefix}-views');
+CREATE TABLE regions (region STRING, pv BIGINT, PRIMARY KEY (region) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-regions');
+CREATE TABLE users (user_id BIGINT) WITH ('connector' = 'delta', 'path' = 'users');
+INSERT INTO regions SELECT region, COUNT(*) FROM views GROUP BY region;
+INSERT INTO users SELECT user_id FROM views;
+"""
+
+
+def test_counters_begin_at_0(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """A first value above 0 is no increase for Prometheus, so that alerts would miss bad records of a first batch."""
+    script, stopped = ScriptRun(spark, broker, lake, unique("s"), TEXT), threading.Event()
+    script.create("views", partitions=1)
+    stopped.set()
+    script.run(stop=stopped)
+    shown = (lake / "script.prom").read_text()
+    counted = re.findall(
+        r'^bridge_batch_seconds_count\{pipeline="(.*?)",.*verb="(.*?)"\} 0\.0$', shown, re.MULTILINE
+    )
+    assert sorted(counted) == [
+        ("script.regions", "insert"),
+        ("script.results-regions", "publish"),
+        ("script.sources-views", "ingest"),
+        ("script.users", "insert"),
+    ]
+    assert 'bridge_bad_records_total{pipeline="script.sources-views"' in shown
+
+
+SCRIPT = """
+SET 'bridge.bad-records' = 'quarantine';
+CREATE TABLE views (region STRING, user_id BIGINT) WITH ({kafka}, 'topic' = '{prefix}-views');
+CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-users');
+CREATE TABLE cities (name STRING, city STRING, PRIMARY KEY (name) NOT ENFORCED)
+  WITH ('connector' = 'delta', 'path' = 'cities');
+CREATE TABLE regions (region STRING, n BIGINT, PRIMARY KEY (region) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-regions');
+CREATE TABLE wide (id BIGINT, city STRING, q BIGINT, PRIMARY KEY (id) NOT ENFORCED)
+  WITH ('connector' = 'delta', 'path' = 'wide');
+CREATE TABLE seen (region STRING, name STRING) WITH ('connector' = 'delta', 'path' = 'seen');
+INSERT INTO regions SELECT region, COUNT(*) FROM views GROUP BY region;
+INSERT INTO wide SELECT u.id, c.city, 10 / u.id FROM users AS u JOIN cities AS c ON u.name = c.name;
+INSERT INTO seen SELECT region, CAST(user_id AS STRING) FROM views;
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_script_finds_a_folder_by_its_name(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = lake / name
+    folder.mkdir()
+    made = spark.createDataFrame([("ann", "Rome"), ("bob", "Bonn")], "name STRING, city STRING")
+    made.write.format("delta").option("delta.enableChangeDataFeed", "true").save(f"{folder}/cities")
+    script = ScriptRun(spark, broker, folder, unique("s"), SCRIPT)
+    script.create("views", "users", "regions", partitions=1)
+    script.send("views", [(None, {"region": "a", "user_id": n}) for n in range(3)])
+    script.send("users", [({"id": n}, {"id": n, "name": "ann"}) for n in (0, 1)])
+    script.run()
+    script.send("views", [(None, {"region": "b", "user_id": 3}), (None, {"region": "a", "user_id": 3})])
+    script.send("users", [({"id": 2}, {"id": 2, "name": "bob"}), ({"id": 1}, None)])
+    script.run()
+    assert {key["region"]: row["n"] for key, row in script.received("regions")} == {"a": 4, "b": 1}
+
+    def rows(table: str) -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in spark.read.format("delta").load(f"{folder}/{table}").collect())
+
+    assert rows("wide") == [(2, "Bonn", 5)]
+    assert rows("seen") == [("a", "0"), ("a", "1"), ("a", "2"), ("a", "3"), ("b", "3")]
+    assert [path.name for path in lake.iterdir()] == [name]
+    assert all(path.startswith(f"{folder}/") for path in used_paths(script.script()))
+    assert main(["run", str(folder / "script.sql"), "--explain"]) == 0
+    assert f"{folder}/bridge-state/script" in "".join(capsys.readouterr().out.split("\n"))
+
+
+COUNTS = """
+CREATE TABLE views (region STRING) WITH ({kafka}, 'topic' = '{prefix}-views');
+CREATE TABLE regions (region STRING, views BIGINT, PRIMARY KEY (region) NOT ENFORCED)
+  WITH ({upsert}, 'topic' = '{prefix}-regions');
+INSERT INTO regions SELECT region, COUNT(*) FROM views GROUP BY region;
+"""
+
+
+def test_a_result_that_is_restored_during_a_run_is_refreshed_again(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+) -> None:
+    """The restored rows are known to be those of older sources; the next round computes what is new since then."""
+    script = ScriptRun(spark, broker, lake, unique("s"), COUNTS)
+    script.create("views", "regions", partitions=1)
+    script.send("views", [(None, {"region": "a"})])
+    stop, inserts = threading.Event(), list[BatchReport]()
+
+    def listener(report: BatchReport) -> None:
+        if report.verb != "insert":
+            return
+        inserts.append(report)
+        if len(inserts) == 1:
+            script.send("views", [(None, {"region": "a"}), (None, {"region": "b"})])
+        elif len(inserts) == 2:
+            (table,) = lake.glob("**/results/*")
+            DeltaTable(str(table)).restore(inserts[0].version or 0, protocol_downgrade_allowed=True)
+        else:
+            stop.set()
+
+    run_script(spark, script.script(), listener=listener, every_seconds=0.1, stop=stop)
+    script.run()
+    last = {key["region"]: row and row["views"] for key, row in script.received("regions")}
+    assert last == {"a": 2, "b": 1}
+    (table,) = lake.glob("**/results/*")
+    assert {tuple(row)[:2] for row in spark.read.format("delta").load(str(table)).collect()} == {
+        ("a", 2),
+        ("b", 1),
+    }
+
+
+BY_PARTS = COUNTS.replace("GROUP BY region", "GROUP BY region HAVING COUNT(*) > 0")
+"""Which computes the changed groups from all of their rows."""
+
+
+@pytest.mark.parametrize("text", [COUNTS, BY_PARTS])
+def test_a_state_that_is_restored_is_not_counted_twice(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], text: str
+) -> None:
+    """Its rows come again from the topic: an INSERT that adds what is new to its result must not add them."""
+    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script.create("views", "regions", partitions=1)
+    script.send("views", [(None, {"region": "a"})])
+    script.run()
+    script.send("views", [(None, {"region": "a"}), (None, {"region": "b"})])
+    script.run()
+    (table,) = lake.glob("**/sources/*")
+    state = DeltaTable(str(table))
+    state.restore(state.version() - 1, protocol_downgrade_allowed=True)
+    if text == COUNTS:
+        with pytest.raises(
+            TableError, match=r"a writer other than this script did it, such as RESTORE.*--rebuild"
+        ):
+            script.run()
+    script.run(rebuild=text == COUNTS)
+    script.send("views", [(None, {"region": "b"})])
+    script.run()
+    assert {key["region"]: row and row["views"] for key, row in script.received("regions")} == {
+        "a": 2,
+        "b": 2,
+    }
