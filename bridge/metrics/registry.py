@@ -243,7 +243,7 @@ METRICS: tuple[Metric, ...] = (
         _C,
         "rows",
         ("ingest", "insert"),
-        "Rows changed in the table, by kind",
+        "Rows changed in the table",
         _changes,
         labels=("kind",),
     ),

@@ -47,7 +47,7 @@ class AppendedBatch:
 
 
 class AppendReader:
-    """Reads batches of a topic for a pipeline that `unsupported` does not refuse. See `ConsumerReader`.
+    """Reads batches of a topic for a pipeline that `refuse_unsupported` accepts. See `ConsumerReader`.
 
     Raises NotThisWay for a table to which no files can be appended."""
 

@@ -50,7 +50,7 @@ class LatestBatch:
 
 
 class ConsumerReader:
-    """Reads batches of a topic for a pipeline that `unsupported` does not refuse."""
+    """Reads batches of a topic for a pipeline that `refuse_unsupported` accepts."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic, table: Table) -> None:
         self._topic, self._table = topic, table
