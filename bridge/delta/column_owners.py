@@ -94,7 +94,7 @@ def open_shared_table(
             if not exists(spark, target):  # else another pipeline has created it meanwhile
                 raise
     found = described(spark, target)
-    _refuse_unfit(target, found, fields, pipeline, wanted)
+    refuse_unfit(target, found, fields, pipeline, wanted)
     _claim(spark, target, found, pipeline, wanted)
     if target.merge_schema or any(f.name not in found.schema.names for f in fields):
         _commit(
@@ -105,26 +105,14 @@ def open_shared_table(
     return open_table(spark, target, fields, extra_columns="unused")
 
 
-def refuse_unshared(
-    target: DeltaTarget,
-    found: TableDescription,
-    fields: Sequence[T.StructField],
-    *,
-    pipeline: str,
-    key: Sequence[str],
-) -> None:
-    """Raise TableError where `open_shared_table` would, for a table that exists; changes nothing."""
-    _refuse_unfit(target, found, fields, pipeline, Claim(tuple(key), target.merge_columns))
-
-
-def _refuse_unfit(
+def refuse_unfit(
     target: DeltaTarget,
     found: TableDescription,
     fields: Sequence[T.StructField],
     pipeline: str,
     wanted: Claim,
 ) -> None:
-    """Raise TableError for a table into whose columns the pipeline cannot merge."""
+    """Raise TableError for a table into whose columns the pipeline cannot merge; changes nothing."""
     _refuse_owned(target, found.properties, pipeline, wanted)
     refuse_unfit_properties(target, {**found.properties, OWN_COLUMNS_PREFIX + pipeline: ""}, pipeline)
     refuse_clustering(target, found.clustered_by)

@@ -232,21 +232,12 @@ def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescri
         return TableDescription(*about, tuple(clustered or ()), tuple(partitions or ()), rules)
 
 
-def claim(table: Table, pipeline: str, *, appends: bool = False) -> Table:
-    """Mark a table that others created as the table of `pipeline`, unless it is marked already.
+def claim(table: Table, pipeline: str, *, appends: bool = False, changes: bool = True) -> Table:
+    """Mark a table that others created as the table of `pipeline`, unless it is marked already, or without `changes`.
 
-    The mark is a commit of its own. Raises TableError as `refuse_claim` does.
-    """
-    refuse_claim(table, pipeline, appends=appends)
-    if PIPELINE_PROPERTY in table.properties:
-        return table
-    set_properties(table.spark, table.target, {PIPELINE_PROPERTY: pipeline})
-    return replace(table, properties={**table.properties, PIPELINE_PROPERTY: pipeline})
-
-
-def refuse_claim(table: Table, pipeline: str, *, appends: bool = False) -> None:
-    """Raise TableError when the table belongs to another pipeline, for properties with which an ingest would fail or
-    would not be protected against applying a batch twice, and when the table is not clustered as its target defines.
+    The mark is a commit of its own. Raises TableError when the table belongs to another pipeline, for properties with
+    which an ingest would fail or would not be protected against applying a batch twice, and when the table is not
+    clustered as its target defines.
     """
     refuse_unfit_properties(str(table), table.properties, pipeline, appends=appends)
     refuse_clustering(table.target, table.clustered_by)
@@ -256,6 +247,10 @@ def refuse_claim(table: Table, pipeline: str, *, appends: bool = False) -> None:
             "`delta.merge-columns`. Set it again, or give the pipeline another table; if no other pipeline writes this "
             f"one, UNSET the table property {OWN_COLUMNS_PREFIX + pipeline!r}"
         )
+    if PIPELINE_PROPERTY in table.properties or not changes:
+        return table
+    set_properties(table.spark, table.target, {PIPELINE_PROPERTY: pipeline})
+    return replace(table, properties={**table.properties, PIPELINE_PROPERTY: pipeline})
 
 
 def set_properties(spark: SparkSession, target: DeltaTarget, properties: Mapping[str, str]) -> None:

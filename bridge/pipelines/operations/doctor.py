@@ -31,7 +31,7 @@ from bridge.kafka.offset_availability import check_offsets_available
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Found, Outcome
 from bridge.pipelines.runtime.executors import check_executors
-from bridge.pipelines.runtime.preflight import examined_ingest_table, open_ingested_table, published_table
+from bridge.pipelines.runtime.preflight import ingest_table, open_ingested_table, published_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
@@ -232,7 +232,7 @@ class _Doctor:
                 return
             self._table = published_table(self._spark, self._definition)
         else:
-            self._table = examined_ingest_table(self._spark, self._definition)
+            self._table = ingest_table(self._spark, self._definition, changes=False)
         self._opens = True
         if self._table is None:
             yield Outcome.FINE, f"{target} does not exist yet; the first run creates it"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -10,10 +12,10 @@ from pyspark.sql import types as T
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
 from bridge.definition import Definition, Topic
-from bridge.delta.column_owners import open_shared_table, refuse_unshared
+from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
-from bridge.delta.table import Table, claim, create_table, described, exists, open_table, refuse_claim
+from bridge.delta.table import Table, claim, create_table, described, exists, open_table
 from bridge.delta.table_checks import ExtraColumns, belongs_to, new_properties
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
@@ -44,55 +46,39 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
     return [T.StructField(name, types[name]) for name in schema.names]
 
 
-def ingest_table(spark: SparkSession, definition: Definition) -> Table:
+@overload
+def ingest_table(spark: SparkSession, definition: Definition) -> Table: ...
+@overload
+def ingest_table(spark: SparkSession, definition: Definition, *, changes: bool) -> Table | None: ...
+def ingest_table(spark: SparkSession, definition: Definition, *, changes: bool = True) -> Table | None:
     """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
     is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
     updated, and is null in rows that are inserted; a warning names it.
-    """
-    fields = table_fields(spark, definition.topic.schema)
-    if definition.delta.merge_columns:
-        return open_shared_table(
-            spark, definition.delta, fields, pipeline=definition.name, key=definition.primary_key
-        )
-    if not exists(spark, definition.delta):
-        return create_table(
-            spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
-        )
-    if definition.delta.merge_schema:
-        merge_schema(
-            spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
-        )
-    return claim(
-        open_table(spark, definition.delta, fields, extra_columns="inserted as null"),
-        definition.name,
-        appends=definition.topic.appends,
-    )
 
-
-def examined_ingest_table(spark: SparkSession, definition: Definition) -> Table | None:
-    """Open the table as `ingest_table` does, and raise what that would raise, but change nothing. None where a run
-    would create it.
-
-    Columns that a run would add or widen first are not among those of the table.
+    Without `changes` raise what that would raise, and write nothing: None where the table would be created; columns
+    that would be added or widened first are not among those of the table.
     """
     target, name, appends = definition.delta, definition.name, definition.topic.appends
     fields = table_fields(spark, definition.topic.schema)
+    if changes and target.merge_columns:
+        return open_shared_table(spark, target, fields, pipeline=name, key=definition.primary_key)
     if not exists(spark, target):
+        if changes:
+            return create_table(spark, target, fields, pipeline=name, appends=appends)
         new_properties(fields, target.properties, name, appends=appends)
         return None
-    if target.merge_columns or target.merge_schema:
+    extra: ExtraColumns = "inserted as null"
+    if changes and target.merge_schema:
+        merge_schema(spark, target, fields, pipeline=name, appends=appends)
+    elif target.merge_columns or target.merge_schema:
         found = described(spark, target)
         if target.merge_columns:
-            refuse_unshared(target, found, fields, pipeline=name, key=definition.primary_key)
-        fields = unchanged_fields(found.schema, fields, widen=target.merge_schema)
-    if target.merge_columns:
-        return open_table(spark, target, fields, extra_columns="unused")
-    extra: ExtraColumns = "unused" if target.merge_schema else "inserted as null"
+            refuse_unfit(target, found, fields, name, Claim(definition.primary_key, target.merge_columns))
+        fields, extra = unchanged_fields(found.schema, fields, widen=target.merge_schema), "unused"
     table = open_table(spark, target, fields, extra_columns=extra)
-    refuse_claim(table, name, appends=appends)
-    return table
+    return table if target.merge_columns else claim(table, name, appends=appends, changes=changes)
 
 
 def published_table(spark: SparkSession, definition: Definition) -> Table:
