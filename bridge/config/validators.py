@@ -16,6 +16,7 @@ __all__ = [
     "check_own_columns",
     "check_publish_start",
     "check_retention",
+    "check_sequence",
     "check_size",
     "check_step_timeout",
     "check_trigger",
@@ -84,6 +85,15 @@ def check_own_columns(value: Any) -> Any:
     names = value if isinstance(value, list) and all(isinstance(name, str) for name in value) else []
     if value != "all" and (not names or len({name.lower() for name in names}) < len(names)):
         raise ValueError("not legal; legal values are all and lists of different columns")
+    return value
+
+
+def check_sequence(value: Any) -> Any:
+    """Accepts names, and lists of different names, except for the empty one."""
+    names = value if isinstance(value, list) else [value]
+    texts = [name for name in names if isinstance(name, str) and name]
+    if not texts or len(set(texts)) < len(names):
+        raise ValueError("not legal; legal values are position, a column and lists of different columns")
     return value
 
 

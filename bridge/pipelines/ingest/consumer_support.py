@@ -29,6 +29,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     schema = topic.schema
     if definition.quarantines_rows:
         raise NotThisWay("the gate quarantines rows")
+    if definition.delta.sequence_by:
+        raise NotThisWay("delta.sequence-by orders the changes")
     if definition.merge.engine is Engine.SPARK and not topic.appends:
         raise NotThisWay("merge.engine is spark")
     special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]

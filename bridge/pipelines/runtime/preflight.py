@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,8 +15,24 @@ from bridge.definition import Definition, Topic
 from bridge.delta.column_owners import open_shared_table, refuse_unshared
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
-from bridge.delta.table import Table, claim, create_table, described, exists, open_table, refuse_claim
-from bridge.delta.table_checks import ExtraColumns, belongs_to, new_properties
+from bridge.delta.table import (
+    Table,
+    claim,
+    create_table,
+    described,
+    exists,
+    open_table,
+    refuse_claim,
+    set_properties,
+    unset_property,
+)
+from bridge.delta.table_checks import (
+    ORDER_PROPERTY,
+    ExtraColumns,
+    belongs_to,
+    new_properties,
+    order_property,
+)
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
@@ -28,9 +46,12 @@ __all__ = [
     "open_whole_table",
     "publish_warnings",
     "published_table",
+    "record_order",
     "refuse_retractions",
     "table_fields",
 ]
+
+_BY_POSITION = "the position of their records"
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -55,8 +76,9 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
     return [T.StructField(name, types[name]) for name in schema.names]
 
 
-def ingest_table(spark: SparkSession, definition: Definition) -> Table:
-    """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it.
+def ingest_table(spark: SparkSession, definition: Definition, *, any_order: bool = False) -> Table:
+    """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it, and unless
+    `any_order` if its changes were ordered otherwise than by `delta.sequence-by`.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
     is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
@@ -75,10 +97,38 @@ def ingest_table(spark: SparkSession, definition: Definition) -> Table:
         merge_schema(
             spark, definition.delta, fields, pipeline=definition.name, appends=definition.topic.appends
         )
-    return claim(
+    table = claim(
         open_table(spark, definition.delta, fields, extra_columns="inserted as null"),
         definition.name,
         appends=definition.topic.appends,
+    )
+    if not any_order:
+        _refuse_other_order(table, definition)
+        record_order(table)
+    return table
+
+
+def record_order(table: Table) -> None:
+    """Have the table say by what its changes are ordered, in a commit of its own where it does not."""
+    order = order_property(table.target)
+    if table.properties.get(ORDER_PROPERTY) == order:
+        return
+    if order is None:
+        unset_property(table.spark, table.target, ORDER_PROPERTY)
+    else:
+        set_properties(table.spark, table.target, {ORDER_PROPERTY: order})
+
+
+def _refuse_other_order(table: Table, definition: Definition) -> None:
+    found = table.properties.get(ORDER_PROPERTY)
+    if found == order_property(definition.delta) or read_progress(table, definition.name) is None:
+        return
+    by = ", ".join(json.loads(found)) if found else _BY_POSITION
+    raise TableError(
+        f"table {table}: its changes were ordered by {by}, and `delta.sequence-by` now orders them by "
+        f"{', '.join(definition.delta.sequence_by) or _BY_POSITION}: late changes would be applied by both. Set "
+        "`delta.sequence-by` as it was, or run `bridge resync FILE`, which makes the table equal to its topic in the "
+        "new order"
     )
 
 
@@ -103,6 +153,7 @@ def examined_ingest_table(spark: SparkSession, definition: Definition) -> Table 
     extra: ExtraColumns = "unused" if target.merge_schema else "inserted as null"
     table = open_table(spark, target, fields, extra_columns=extra)
     refuse_claim(table, name, appends=appends)
+    _refuse_other_order(table, definition)
     return table
 
 
@@ -110,9 +161,15 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to publish, which must exist with all columns that a published record has; it may have more.
 
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
-    columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns`.
+    columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns` or
+    `delta.sequence-by`.
     """
     refuse_unpublishable(definition.topic)
+    if definition.delta.sequence_by:
+        raise DefinitionError(
+            f"{definition.name!r}: `delta.sequence-by` orders the changes of an ingest; a publish sends those of the "
+            "table in the order of its versions. Publish the table by a pipeline file without this key"
+        )
     if definition.delta.merge_columns:
         raise DefinitionError(
             f"{definition.name!r}: `delta.merge-columns` is of an ingest, and its table has rows of other topics, too. "
