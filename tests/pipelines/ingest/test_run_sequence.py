@@ -21,6 +21,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.maintain import maintain
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
+from bridge.ways import told
 from tests.docs.pages import DOCS, Page
 from tests.pipelines.world import Record, World
 
@@ -78,9 +79,12 @@ def of_page(text: str) -> list[list[str]]:
     return [code.split() for code in re.findall(r"`([^`]+)`", text)]
 
 
-def test_late_changes_have_no_effect_over_batches_and_restarts(make: Callable[..., World]) -> None:
+@pytest.mark.parametrize("reader", ["consumer", pytest.param("spark", marks=pytest.mark.slow)])
+def test_late_changes_have_no_effect_over_batches_and_restarts(
+    reader: str, make: Callable[..., World]
+) -> None:
     """The batches of docs/change-semantics.md, each applied by a run of its own."""
-    world = make()
+    world = make(sections=f"ingest: {{reader: {reader}}}\n")
     done = []
     for _, records, rows in Page(DOCS / "change-semantics.md").rows("Batch"):
         sent = [
@@ -89,7 +93,9 @@ def test_late_changes_have_no_effect_over_batches_and_restarts(make: Callable[..
         ]
         done.append(applied(world, *sent))
         assert world.rows() == [(int(id), name, int(at)) for id, name, at in of_page(rows)]
-    assert {report.reader for report in done} == {"spark (delta.sequence-by orders the changes)"}
+    assert {report.reader for report in done} == {
+        told(reader, "" if reader == "consumer" else "set by ingest.reader")
+    }
     assert [(r.inserted, r.updated, r.deleted) for r in done] == [(2, 0, 0), (0, 1, 0), (1, 0, 1), (0, 1, 0)]
     assert verify(world.spark, world.definition()).equal
 
