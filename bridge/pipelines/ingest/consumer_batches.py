@@ -120,7 +120,7 @@ def apply_latest(
         engine=str(merged),
         reader=progress.reader,
         unexpected=unexpected,
-        warnings=warnings,
+        warnings=(*warnings, *merged.warnings),
     )
 
 
