@@ -149,7 +149,7 @@ $(READY): pyproject.toml constraints.txt $(wildcard constraints-spark$(SPARK).tx
 	@[ $(CONSTRAINTS) = constraints.txt ] || awk -F '[=;]' '!/^#/ && FNR == NR {own[$$1]} FNR == NR || !($$1 in own)' \
 	  constraints-spark$(SPARK).txt constraints.txt >$(CONSTRAINTS)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) setuptools
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[dev,spark,connect]'
 	$(BIN)/python -m bridge.jars
 	$(BIN)/python -m bridge.demo.rehearsal
 	@touch $@

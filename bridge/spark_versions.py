@@ -9,13 +9,11 @@ that it has a test which runs on every version.
     module                           what it uses                           where it is missing
     columns                          the plan of a frame; py4j's gateway    DataFrame.rdd plans; sizes count as large;
                                                                             columns are made anew
-    delta.columnar_feed              Delta's relation and CDCReader         Delta's own reader, through row objects
+    delta.change_feed                Delta's relation and CDCReader         Delta's own reader, through row objects
     delta.data_files                 the files of a plan                    rows are sorted instead of sent by file
     delta.file_removal               a transaction of Delta, its actions    an error: rows of closed windows stay
     delta.file_statistics            a transaction of Delta, its actions    an error that names `bridge maintain`
     delta.newest_snapshot            Delta's snapshot of a table            the history and columns of the table
-    delta.table_store                Hadoop's settings of a bucket          nothing: object stores need the JVM
-    delta.write_once                 Hadoop's FileContext                   nothing: object stores need the JVM
     demo.rehearsal                   the gateway's process                  no class archive: slower starts
     formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet
     jvm_lookups                      py4j's view of the JVM                 each name is looked up each time
@@ -28,13 +26,15 @@ that it has a test which runs on every version.
     pipelines.runtime.storage_checks the session's catalog                  the table's own error when it is opened
     quality.scan_cost                Spark's metrics of queries             a check without its cost
     session                          the JVM's class loader                 an error that names --packages
-    storage                          Hadoop's FileSystem                    nothing: object stores need the JVM
+    small_files                      Hadoop's FileContext                   nothing: object stores need the JVM
+    storage                          Hadoop's FileSystem and settings       nothing: object stores need the JVM
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -53,6 +53,7 @@ __all__ = [
     "installed",
     "or_public",
     "running_versions",
+    "spark_needed",
 ]
 
 SCALA = "2.13"
@@ -85,9 +86,25 @@ _CHECKPOINT_FILE_MANAGERS = (
 )
 
 
+@contextmanager
+def spark_needed() -> Iterator[None]:
+    """Raise BridgeError, which names the way out, for what the block imports of Spark or Delta and does not find."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("pyspark", "py4j", "delta", "delta-spark"):
+            raise
+        raise BridgeError(
+            f"{package} is not installed: pip install 'changelog-bridge[spark]'; on Databricks the compute has "
+            "it, and `databricks-connect` brings it to other machines: install one of them, never both"
+        ) from missing
+
+
 def installed() -> tuple[str, str]:
-    """Return the versions of the installed packages pyspark and delta-spark."""
-    return version("pyspark"), version("delta-spark")
+    """Return the versions of the installed packages pyspark and delta-spark. Raises BridgeError without one."""
+    with spark_needed():
+        return version("pyspark"), version("delta-spark")
 
 
 def check_pair(spark: str, delta: str) -> None:

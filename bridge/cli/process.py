@@ -21,6 +21,7 @@ from bridge.console import Screen, log_as
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.jars import home
+from bridge.spark_versions import spark_needed
 from bridge.store_jars import schemes_of
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def run_guarded(verb: Callable[[], object]) -> int:
     log_as("text")
     screen = Screen()
     try:
-        with watchdog.armed():
+        with watchdog.armed(), spark_needed():
             verb()
         return 0
     except UsageError as error:
