@@ -54,6 +54,14 @@ def test_the_bare_wheel_brings_neither_spark_nor_delta(
     assert set(whole) - set(bare) == {"pyspark", "py4j", "delta-spark", "importlib-metadata", "zipp"}
 
 
+@pytest.mark.parametrize("command", [["--help"], ["validate", "conf/orders.yaml"], ["doctor", "--help"]])
+def test_commands_without_spark_need_no_extra(command: list[str]) -> None:
+    """Packages of the extras cannot be imported, as where the bare wheel is installed."""
+    extras = ("pyspark", "py4j", "delta", "grpc", "openlineage", "opentelemetry", "prometheus_client")
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({extras})); from bridge.cli.app import main; "
+    assert run(sys.executable, "-c", f"{hidden}assert main({command}) == 0", cwd=ROOT)
+
+
 def test_the_zip_is_importable_and_tells_its_version(wheel: Path, tmp_path: Path) -> None:
     packed = pack_bridge(wheel, tmp_path / "bridge.zip")
     program = (
