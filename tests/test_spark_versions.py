@@ -23,7 +23,9 @@ from tests.test_layers import TESTS, subject
 pytestmark = pytest.mark.versions
 ROOT = Path(__file__).parents[1]
 PRIVATE = re.compile(
-    r"\._(jvm|jdf|jdt|jo|jsc|jsparkSession|jrdd|jc|gateway|ensure_initialized)\b|CHECKPOINT_FILE_MANAGER|checkpoint_file_manager"
+    r"\._(jvm|jdf|jdt|jo|jsc|jsparkSession|jrdd|jc|gateway|ensure_initialized)\b|checkpoint_file_manager"
+    r"|^ *(from|import) py4j|import .*\bSparkContext\b|\.sparkContext\b|\.rdd\b",
+    re.MULTILINE,
 )
 
 
@@ -146,7 +148,7 @@ def test_every_private_use_has_a_test_on_every_version(module: str) -> None:
     )
 
 
-@pytest.mark.parametrize("missing", ["pyspark", "py4j", "delta"])
+@pytest.mark.parametrize("missing", ["pyspark", "py4j"])
 def test_without_spark_its_extra_is_named(missing: str) -> None:
     """The name of the front door, and the command's exit code."""
     said = "is not installed: pip install 'changelog-bridge[spark]'; on Databricks the compute has it"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from bridge.backend import ENGINE_ERRORS, backend_of
 from bridge.config.paths import is_uri
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError
 from bridge.quality.report import write
 from bridge.small_files import TextFile
-from bridge.storage import local_path
 
 __all__ = ["write_file", "write_report_file"]
 
@@ -30,11 +29,11 @@ def write_file(spark: SparkSession, text: str, place: str, what: str) -> None:
         write(text, place, what)
         return
     try:
-        local = local_path(spark, place)
+        local = backend_of(spark).files.local_path(place)
         if local is None:
             TextFile(spark, place).write(text)
-    except Py4JJavaError as failed:
+    except ENGINE_ERRORS as failed:
         names = ", ".join(sorted(error_names(failed)))
         raise BridgeError(f"{place}: {what} cannot be written: {names}") from failed
     if local is not None:
-        write(text, local[1], what)
+        write(text, local, what)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from bridge.backend import ENGINE_ERRORS
 from bridge.config.paths import is_uri
 from bridge.delta.delta_errors import error_names
 from bridge.errors import DefinitionError
@@ -42,20 +42,20 @@ def _exists(spark: SparkSession, file: str) -> bool:
         return Path(file).exists()
     try:
         return TextFile(spark, file).read() is not None
-    except Py4JJavaError as failed:
+    except ENGINE_ERRORS as failed:
         raise _unreadable(file, failed) from failed
 
 
 def _stored_text(spark: SparkSession, file: str) -> str:
     try:
         text = TextFile(spark, file).read()
-    except Py4JJavaError as failed:
+    except ENGINE_ERRORS as failed:
         raise _unreadable(file, failed) from failed
     if text is None:
         raise DefinitionError(f"{file}: the quality suite cannot be read: there is no such file")
     return text
 
 
-def _unreadable(file: str, failed: Py4JJavaError) -> DefinitionError:
+def _unreadable(file: str, failed: Exception) -> DefinitionError:
     names = ", ".join(sorted(error_names(failed)))
     return DefinitionError(f"{file}: the quality suite cannot be read: {names}; check the URI and the login")
