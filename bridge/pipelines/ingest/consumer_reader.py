@@ -72,10 +72,9 @@ class ConsumerReader:
         this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, KafkaError for
         a schema registry that cannot be reached, and Spark's errors.
         """
-        self._job.begin_group(job_group)
         ranges = ranges_between(start, end)
         task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
-        parts = self._job.run(ranges, task)
+        parts = self._job.run(ranges, task, tag=job_group)
         changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
