@@ -10,7 +10,8 @@ WORKDIR /opt/bridge
 
 COPY constraints.txt dist/changelog_bridge-*.whl /opt/bridge/
 # pyspark is installed to fetch the jars that fit it, and removed: the image has Spark already.
-RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir --constraint constraints.txt changelog_bridge-*.whl \
+RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir --constraint constraints.txt \
+      "$(printf '%s[spark]' changelog_bridge-*.whl)" \
  && python3 -c 'from bridge.jars import fetch, spark_coordinates; fetch("spark", spark_coordinates())' \
  && cp home/jars/spark-*/*.jar "${SPARK_HOME}/jars/" \
  && PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip uninstall --yes pyspark py4j \

@@ -24,7 +24,7 @@ SEED ?= 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow test-connect cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -45,6 +45,9 @@ test: $(READY) ## Run the tests (SPARK=4.0: those of what differs between versio
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow
+
+test-connect: $(READY) ## Run commands and suites through a Spark Connect server of its own process (make slow does, too)
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/backend -m "slow or not slow"
 
 cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of this machine; kill an executor, a worker
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
@@ -149,7 +152,7 @@ $(READY): pyproject.toml constraints.txt $(wildcard constraints-spark$(SPARK).tx
 	@[ $(CONSTRAINTS) = constraints.txt ] || awk -F '[=;]' '!/^#/ && FNR == NR {own[$$1]} FNR == NR || !($$1 in own)' \
 	  constraints-spark$(SPARK).txt constraints.txt >$(CONSTRAINTS)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) setuptools
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-build-isolation --editable '.[dev,spark,connect]'
 	$(BIN)/python -m bridge.jars
 	$(BIN)/python -m bridge.demo.rehearsal
 	@touch $@

@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bridge.spark_versions import spark_needed
+
 if TYPE_CHECKING:
     from bridge.config.load import load as load
     from bridge.definition import Definition as Definition
@@ -36,4 +38,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'bridge' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    with spark_needed():
+        return getattr(import_module(_HOMES[name]), name)

@@ -2,6 +2,7 @@
 
     lake/orders                          the table of the pipeline
     lake/orders/_bridge/consumers/       feed consumers: a file for each publish
+    lake/orders/_bridge/deleted/<id>     deleted keys of the table with this id, a Delta table
     lake/orders_quarantine               quarantine
     lake/orders_quality                  results of quality checks
 
@@ -37,6 +38,11 @@ _PUBLISH_LOG_FILE = re.compile(r"(\d{20})\.json")
 def consumers_folder(table_folder: str) -> str:
     """The folder of feed consumers. VACUUM skips folders whose names begin with an underscore."""
     return f"{table_folder.rstrip('/')}/_bridge/consumers"
+
+
+def deleted_folder(table_folder: str, table_id: str) -> str:
+    """The table of deleted keys. A table that takes the place of another one has an id of its own."""
+    return f"{table_folder.rstrip('/')}/_bridge/deleted/{table_id}"
 
 
 def consumer_file(pipeline: str) -> str:

@@ -1,24 +1,21 @@
 """The bridge's own columns, quoting, and equality of values by the rules of the table.
 
 Users' columns cannot collide with them: names that begin with two underscores are refused (config.rules).
-
-This is the lowest layer that imports pyspark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.backend.plans import column
 from bridge.rows import RowKind
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType, quote
-from bridge.spark_versions import or_public
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,21 +40,10 @@ BAD = "__bad"
 """The error of a bad record, without payload; null for a good one."""
 
 
-UNKNOWN_BYTES = 1 << 60
-"""A size that is larger than every limit: where none is known, the way for large frames is taken."""
-
-
 def col(name: str, frame: str | None = None) -> Column:
     """Return the column named exactly `name` (dots and backquotes are part of the name), of alias `frame` if given."""
     full = f"{frame}.{quote(name)}" if frame else quote(name)
-    return or_public(lambda: _col(full, SparkContext._gateway), lambda: F.col(full))
-
-
-@lru_cache(maxsize=4096)
-def _col(name: str, gateway: object) -> Column:
-    """Return a cached column. A column fits every frame; making one takes three calls into the JVM behind `gateway`,
-    and a batch needs hundreds."""
-    return F.col(name)
+    return column(full)
 
 
 def retracts(frame: str | None = None) -> Column:
@@ -185,25 +171,6 @@ def row_fingerprint(fields: Sequence[T.StructField]) -> Column:
         # xxhash64 skips nulls, so (null, 1) and (1, null) would have one hash without the flag.
         parts += [value.isNull(), value]
     return F.xxhash64(*parts)
-
-
-def estimated_bytes(frame: DataFrame) -> int:
-    """Return Spark's estimate of a frame's size, which is exact for a persisted frame that has been computed.
-
-    UNKNOWN_BYTES where this Spark does not tell.
-    """
-    return or_public(
-        lambda: int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())),
-        lambda: UNKNOWN_BYTES,
-    )
-
-
-def make_plan(frame: DataFrame) -> None:
-    """Have Spark plan `frame` without running it. An action on the same frame executes this plan.
-
-    Raises what planning raises.
-    """
-    or_public(lambda: frame._jdf.queryExecution().executedPlan(), lambda: frame.rdd)
 
 
 def frame_of(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:

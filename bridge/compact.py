@@ -1,4 +1,4 @@
-"""changes -compact-> changes: the last change per key, by its position alone.
+"""changes -compact-> changes: the last change per key, by its position alone or by a sequence and its position.
 
 An ingest takes the last record of each key, a publish the net change. Spark's WindowGroupLimit makes the former cheap:
 it takes the first row per group on the map side, before the shuffle.
@@ -23,21 +23,24 @@ TWO_PARTITIONS = "__two_partitions"
 _FIRST = "__first"
 
 
-def latest_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+def latest_by_offset(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str] = ()) -> DataFrame:
     """Return one row per key: the last of its partition by offset, whatever the record timestamps are.
+
+    With the columns `sequence`, which have no nulls, the row with the greatest values, the first column first; among
+    rows with equal values the one that would be returned without.
 
     Where a key is in several partitions, the timestamp decides between the last rows of those partitions, then topic,
     partition and offset (ADR 028, rule 3). Null is a key value like any other. `frame` has `__position`
     struct<topic, partition, offset, timestamp>, and `row`, their order, where an offset may have several changes. Adds
     the boolean `__two_partitions`; the result has no order.
     """
-    names = [col(name) for name in keys]
+    names, greatest = [col(name) for name in keys], [col(name).desc() for name in sequence]
     at = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "timestamp")]
     topic, partition, offset, timestamp = at
     within = [col(POSITION).getField("row").desc()] if "row" in members(frame, POSITION) else []
-    in_partition = Window.partitionBy(*names, topic, partition).orderBy(offset.desc(), *within)
+    in_partition = Window.partitionBy(*names, topic, partition).orderBy(*greatest, offset.desc(), *within)
     of_key = Window.partitionBy(*names)
-    newest = of_key.orderBy(timestamp.desc(), topic.desc(), partition.desc(), offset.desc())
+    newest = of_key.orderBy(*greatest, timestamp.desc(), topic.desc(), partition.desc(), offset.desc())
     return (
         _first(frame, in_partition)
         .withColumn(TWO_PARTITIONS, F.count(F.lit(1)).over(of_key) > 1)

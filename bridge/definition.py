@@ -166,6 +166,10 @@ class DeltaTarget:
     """`delta.cluster-by`: the clustering columns of the table; if empty, the clustering is not changed."""
     merge_columns: tuple[str, ...] = ()
     """`delta.merge-columns`: the columns of this pipeline in a table of several; empty where the table is its own."""
+    sequence_by: tuple[str, ...] = ()
+    """`delta.sequence-by`: the columns that order the changes of a key; empty for the order of the records."""
+    delete_memory_seconds: float = 604_800.0
+    """`delta.delete-memory`: how long the deletion of a key is remembered where `sequence_by` orders changes."""
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -307,5 +311,7 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of a bad last one: neither `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
-        return self.topic.is_upsert and self.bad_records is BadRecords.FAIL and not self.quarantines_rows
+        counts instead of the last one: neither `sequence-by`, nor `bad-records: skip` or `quarantine`, nor `gate:
+        quarantine`."""
+        judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
+        return self.topic.is_upsert and not judges_all and not self.delta.sequence_by

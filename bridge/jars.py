@@ -145,7 +145,7 @@ def pyspark_jars() -> Path:
     Raises BridgeError without pyspark."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise BridgeError("pyspark is not installed: pip install changelog-bridge")
+        raise BridgeError("pyspark is not installed: pip install 'changelog-bridge[spark]'")
     folder = Path(spec.origin).parent / "jars"
     if not folder.is_dir() and os.environ.get("SPARK_HOME"):
         return Path(os.environ["SPARK_HOME"]) / "jars"

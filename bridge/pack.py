@@ -28,13 +28,14 @@ _BRIDGE = "changelog-bridge"
 _OF_SPARK = ("pyspark", "py4j")
 
 
-def needed_packages(root: str = _BRIDGE, without: Sequence[str] = _OF_SPARK) -> list[str]:
+def needed_packages(root: str = f"{_BRIDGE}[spark]", without: Sequence[str] = _OF_SPARK) -> list[str]:
     """Return the names of what `root` needs here, directly or not, in alphabetical order; not itself.
 
     Raises BridgeError for a package that is not installed.
     """
     found: set[str] = set()
-    waiting = [(root, frozenset[str]())]
+    whole = Requirement(root)
+    waiting = [(whole.name, frozenset(whole.extras))]
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()
@@ -46,7 +47,7 @@ def needed_packages(root: str = _BRIDGE, without: Sequence[str] = _OF_SPARK) -> 
             if applies and needed not in without and entry not in seen:
                 seen.add(entry)
                 waiting.append(entry)
-    return sorted(found - {root})
+    return sorted(found - {whole.name})
 
 
 def pack_bridge(wheel: Path, target: Path) -> Path:

@@ -32,13 +32,15 @@ class RowKind(str, Enum):
 class Change:
     """One change of one key. `row` is the whole row for adds; for retractions it may lack fields.
 
-    `position` orders changes: (version,) for a table's feed, (offset,) for a partition of a topic.
+    `position` orders changes: (version,) for a table's feed, (offset,) for a partition of a topic. `sequence` orders
+    them first where a pipeline has `sequence-by`: the values of its columns.
     """
 
     kind: RowKind
     key: Hashable
     row: Mapping[str, Any] | None = None
     position: tuple[int, ...] = ()
+    sequence: tuple[Any, ...] = ()
 
 
 def replay(
@@ -59,13 +61,13 @@ def replay(
 
 
 def compact(changes: Sequence[Change]) -> list[Change]:
-    """Return the last change per key: ordered by position, retractions before adds at one position.
+    """Return the last change per key: ordered by sequence, then position, retractions before adds at one position.
 
     The order of the result is the order of the last changes. A trailing -U counts as a delete
-    (ADR 028, rule 11). `replay(compact(c))` equals `replay(c sorted by position)` for every `c`.
+    (ADR 028, rule 11). `replay(compact(c))` equals `replay(c in this order)` for every `c`.
     """
     last: dict[Hashable, Change] = {}
-    for change in sorted(changes, key=lambda c: (c.position, not c.kind.retracts)):
+    for change in sorted(changes, key=lambda c: (c.sequence, c.position, not c.kind.retracts)):
         last.pop(change.key, None)
         last[change.key] = change
     return list(last.values())

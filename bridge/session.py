@@ -18,8 +18,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from bridge import appcds
+from bridge.backend import ENGINE_ERRORS, backend_of, is_connect
 from bridge.errors import BridgeError, DefinitionError
-from bridge.jvm_lookups import remember_lookups
 from bridge.log_store import LOG_STORES, add_log_store, log_store_jar, log_store_settings
 from bridge.spark_jars import (
     JARS,
@@ -68,6 +68,7 @@ _LOCAL = {
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXTENSIONS = "spark.sql.extensions"
+_REMOTE = "spark.remote"
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -99,10 +100,15 @@ def build_session(
     log goes to `log_file()`, not to the terminal. `stores` are the schemes of the object stores that the session is to
     reach (see `store_jars`). Raises BridgeError when the jars cannot be fetched or do not fit, or the heap is too small
     for Spark; DefinitionError for settings that come too late under spark-submit.
+
+    With `spark.remote`, or SPARK_REMOTE in the environment, it is a session of that Spark Connect server, which has its
+    own jars and settings.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return child_session(active)
+    if remote := (conf or {}).get(_REMOTE) or os.environ.get("SPARK_REMOTE"):
+        return _connected(remote, master, conf or {})
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     find_settings = _submitted_settings if under_submit else _started_settings
     settings = find_settings(master, conf or {}, stores)
@@ -121,6 +127,28 @@ def build_session(
     if (java := getattr(SparkContext._gateway, "proc", None)) is not None:
         ends_with(java.pid)
     return child_session(session)
+
+
+def _connected(remote: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """Return a child session of one at the Spark Connect server `remote`."""
+    if master is not None:
+        raise DefinitionError(
+            f"--master {master}: {_REMOTE} or SPARK_REMOTE names a server; leave out one of them"
+        )
+    builder = SparkSession.builder.remote(remote)
+    try:
+        for key, value in conf.items():
+            builder = builder.config(key, value)
+        return child_session(builder.getOrCreate())
+    except ImportError as missing:  # pyspark's own error names one package, and several are needed
+        raise BridgeError(
+            f"Spark Connect needs more packages: pip install 'changelog-bridge[connect]': {missing}"
+        ) from None
+    except Exception as failed:
+        if not isinstance(failed, ENGINE_ERRORS) and "grpc" not in type(failed).__module__:
+            raise
+        first = str(failed).splitlines()[0][:300]
+        raise BridgeError(f"no session of Spark Connect at {remote.partition(';')[0]}: {first}") from failed
 
 
 def submitted_settings() -> dict[str, str]:
@@ -183,32 +211,36 @@ def child_session(spark: SparkSession) -> SparkSession:
 
     Temporary settings of a pipeline (such as Delta's txnAppId) never reach the parent.
     """
-    remember_lookups(spark)
-    child = spark.newSession()
-    child.conf.set("spark.sql.session.timeZone", "UTC")
+    backend = backend_of(spark)
+    child = backend.child()
+    _set(child, "spark.sql.session.timeZone", "UTC")
     # A format's expressions are nested; the deepest need more iterations of the analyzer than Spark's 100.
-    child.conf.set("spark.sql.analyzer.maxIterations", "1000")
+    _set(child, "spark.sql.analyzer.maxIterations", "1000")
     # delta-rs misreads Spark's default, INT96, before 1678 and after 2261.
-    child.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    _set(child, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     # The JVM does not compile longer methods, so Spark is faster with several short ones.
-    child.conf.set("spark.sql.codegen.hugeMethodLimit", "8000")
-    if str(spark.sparkContext.master).startswith("local"):
-        child.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    _set(child, "spark.sql.codegen.hugeMethodLimit", "8000")
+    if backend.master.startswith("local"):
+        _set(child, "spark.sql.shuffle.partitions", str(backend.parallelism))
     return child
 
 
 def is_local(spark: SparkSession) -> bool:
     """Whether Spark's tasks run on the driver's machine: `local[*]`, and `local-cluster`."""
-    return str(spark.sparkContext.master).startswith("local")
+    return backend_of(spark).master.startswith("local")
 
 
 @contextmanager
 def session_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Set session settings within the `with` block, and restore the previous ones after it."""
-    before = [(key, spark.conf.get(key, None)) for key in values]
+    """Set session settings within the `with` block, and restore the previous ones after it.
+
+    Raises BridgeError for a setting that a Spark Connect server refuses."""
+    before: list[tuple[str, str | None]] = []
     try:
         for key, value in values.items():
-            spark.conf.set(key, value)
+            old = spark.conf.get(key, None)
+            _set(spark, key, value)
+            before.append((key, old))
         yield
     finally:
         for key, old in before:
@@ -216,6 +248,18 @@ def session_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
+
+
+def _set(spark: SparkSession, key: str, value: str) -> None:
+    try:
+        spark.conf.set(key, value)
+    except ENGINE_ERRORS as refused:
+        if not is_connect(spark):
+            raise
+        raise BridgeError(
+            f"the compute refuses the setting {key}, as Databricks serverless does ({str(refused)[:100]}): run on "
+            "compute with standard or dedicated access mode, or where the bridge starts Spark"
+        ) from refused
 
 
 def _java_options(conf: Mapping[str, str]) -> str:

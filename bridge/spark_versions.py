@@ -7,7 +7,11 @@ These modules use what is no public API of Spark or Delta. tests/test_spark_vers
 that it has a test which runs on every version.
 
     module                           what it uses                           where it is missing
-    columns                          the plan of a frame; py4j's gateway    DataFrame.rdd plans; sizes count as large;
+    backend.error_causes             what py4j raises                       nothing: every Spark has it
+    backend.classic                  the SparkContext, RDD jobs             `backend.connect`
+    backend.hadoop                   Hadoop's FileSystem and settings       files of the client's machine
+    backend.java_names               py4j's view of the JVM                 each name is looked up each time
+    backend.plans                    the plan of a frame; py4j's gateway    DataFrame.rdd plans; sizes count as large;
                                                                             columns are made anew
     delta.change_feed                Delta's relation and CDCReader         Delta's own reader, through row objects
     delta.data_files                 the files of a plan                    rows are sorted instead of sent by file
@@ -16,9 +20,7 @@ that it has a test which runs on every version.
     delta.newest_snapshot            Delta's snapshot of a table            the history and columns of the table
     demo.rehearsal                   the gateway's process                  no class archive: slower starts
     formats.avro.decode              SystemLimitException.resetLimits       limits hold where Avro has read none yet
-    jvm_lookups                      py4j's view of the JVM                 each name is looked up each time
     kafka.admin_transactions         Kafka's AdminClient in the JVM         an error that names kafka-transactions.sh
-    kafka.exactly_once               the plan of a frame                    DataFrame.rdd plans
     pipelines.changes.batch_stats    the metrics of an Observation          a second count of the rows
     pipelines.runtime.callbacks      py4j's client of callbacks             connections stay open
     pipelines.operations.surroundings the JVM's heap                         a doctor without a look at memory
@@ -26,14 +28,13 @@ that it has a test which runs on every version.
     pipelines.runtime.storage_checks the session's catalog                  the table's own error when it is opened
     quality.scan_cost                Spark's metrics of queries             a check without its cost
     session                          the JVM's class loader                 an error that names --packages
-    small_files                      Hadoop's FileContext                   nothing: stores without a client need it
-    storage                          Hadoop's FileSystem                    nothing: object stores need the JVM
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -69,9 +70,25 @@ _CHECKPOINT_FILE_MANAGERS = (
 )
 
 
+@contextmanager
+def spark_needed() -> Iterator[None]:
+    """Raise BridgeError, which names the way out, for what the block imports of Spark or Delta and does not find."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("pyspark", "py4j", "delta", "delta-spark"):
+            raise
+        raise BridgeError(
+            f"{package} is not installed: pip install 'changelog-bridge[spark]'; on Databricks the compute has "
+            "it, and `databricks-connect` brings it to other machines: install one of them, never both"
+        ) from missing
+
+
 def installed() -> tuple[str, str]:
-    """Return the versions of the installed packages pyspark and delta-spark."""
-    return version("pyspark"), version("delta-spark")
+    """Return the versions of the installed packages pyspark and delta-spark. Raises BridgeError without one."""
+    with spark_needed():
+        return version("pyspark"), version("delta-spark")
 
 
 def check_pair(spark: str, delta: str) -> None:

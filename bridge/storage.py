@@ -11,13 +11,13 @@ Folders, among them those of Spark's checkpoints, are made and deleted through H
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import Feature, Files, backend_of
+from bridge.backend.hadoop import HadoopFiles, write_text
 from bridge.bridge_folders import OWNER_FILE, is_owner_file
 from bridge.lake.local_store import LocalStore, make_folder
 from bridge.lake.remote_store import RemoteStore
@@ -34,13 +34,20 @@ def store_at(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
     Credentials that Hadoop has not are looked up as `hadoop_options` says. Raises NotThisWay for a location that only
     Spark reaches.
     """
+    if (reason := backend_of(spark).can(Feature.TABLE_FILES)) is not None:
+        raise NotThisWay(reason)
+    return store_of(location, backend_of(spark).files)
+
+
+def store_of(location: str, files: Files) -> LocalStore | RemoteStore:
+    """The store at a URI, whose login `files` knows. Raises as `store_at`."""
     scheme, _, path = location.partition(":")
     if scheme == "file":
         # A Path of Hadoop as a text, in which no character is escaped: `%20`, `?` and `#` are in a name.
         return LocalStore(f"/{path.lstrip('/')}")
     if scheme not in REMOTE or scheme == "gs":  # no server has shown that its client keeps the contract
         raise NotThisWay(f"the table is stored in {scheme_of(location)}, which only Spark reaches")
-    return RemoteStore(location.rstrip("/"), hadoop_options(location, _settings(spark)))
+    return RemoteStore(location.rstrip("/"), hadoop_options(location, files.settings()))
 
 
 def store_for_writing(spark: SparkSession, location: str) -> LocalStore | RemoteStore:
@@ -66,85 +73,31 @@ def opened_store(target: DeltaTable) -> LocalStore | RemoteStore:
     return RemoteStore(target.table_uri.rstrip("/"), target._storage_options or {})
 
 
-def _settings(spark: SparkSession) -> Callable[[str], str | None]:
-    """Looks up settings of Hadoop, in its credential stores, too."""
-    jvm: Any = spark._jvm
-    conf = spark._jsparkSession.sessionState().newHadoopConf()
-
-    def get(name: str) -> str | None:
-        found = conf.getPassword(name)
-        return None if found is None else str(jvm.java.lang.String.valueOf(found))
-
-    return get
-
-
 def make_local_folder(spark: SparkSession, path: str | None) -> None:
     """Do as `make_folder` for a path that Spark was given, if it is one of a local disk."""
-    place = None if path is None else local_path(spark, path)
-    if place is not None:
-        make_folder(place[1])
+    backend = backend_of(spark)
+    if path is None or backend.can(Feature.TABLE_FILES) is not None:
+        return
+    if (place := backend.files.local_path(path)) is not None:
+        make_folder(place)
 
 
 def open_path(spark: SparkSession, path: str) -> tuple[Any, Any]:
     """Return Hadoop's file system of a path, and the path for it."""
-    jvm = spark._jvm
-    assert jvm is not None
-    where = jvm.org.apache.hadoop.fs.Path(path)
-    return where.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), where
+    return _hadoop(spark).open(path)
 
 
-def _is_local(system: Any) -> bool:
-    return str(system.getUri().getScheme()) == "file"
-
-
-def is_local(spark: SparkSession, path: str) -> bool:
-    """Return whether `path` is on a local disk."""
-    return _is_local(open_path(spark, path)[0])
-
-
-def local_path(spark: SparkSession, path: str) -> tuple[str, Path] | None:
-    """Return `path` as Spark qualifies it and as Python opens it; None where it is not on a local disk."""
-    system, where = open_path(spark, path)
-    if not _is_local(system):
-        return None
-    qualified = system.makeQualified(where)
-    return str(qualified), Path(qualified.toUri().getPath())
-
-
-def qualified(spark: SparkSession, path: str) -> str:
-    """Return `path` as Spark qualifies it: with its file system, and from the root."""
-    system, where = open_path(spark, path)
-    return str(system.makeQualified(where))
-
-
-def text_of(spark: SparkSession, system: Any, where: Any) -> str:
-    """Return the content of a file as UTF-8 text. Raises FileNotFoundError."""
-    if not system.exists(where):
-        raise FileNotFoundError(str(where))
-    stream = system.open(where)
-    try:
-        jvm = spark._jvm
-        assert jvm is not None
-        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()
-
-
-def write_text(system: Any, where: Any, text: str) -> None:
-    """Replace the content of a file. Atomic in object stores; elsewhere a reader may see a part of it."""
-    stream = system.create(where, True)
-    try:
-        stream.write(bytearray(text, "utf-8"))
-    finally:
-        stream.close()
+def _hadoop(spark: SparkSession) -> HadoopFiles:
+    files = backend_of(spark).files
+    assert isinstance(
+        files, HadoopFiles
+    )  # only what runs streams asks, and `Feature.STREAMS` is refused before
+    return files
 
 
 def list_names(spark: SparkSession, folder: str) -> list[str]:
     """Return the names in `folder`, sorted; [] for a missing folder."""
-    system, where = open_path(spark, folder)
-    if not system.exists(where):
-        return []
-    return sorted(str(entry.getPath().getName()) for entry in system.listStatus(where))
+    return backend_of(spark).files.names(folder)
 
 
 def delete_folder(spark: SparkSession, folder: str) -> None:
@@ -198,7 +151,7 @@ def _owner(spark: SparkSession, folder: str) -> str | None:
     if not system.exists(where) or not system.getFileStatus(where).isDirectory():
         return None
     try:
-        owner = json.loads(text_of(spark, *open_path(spark, f"{folder}/{OWNER_FILE}")))
+        owner = json.loads(_hadoop(spark).text(*open_path(spark, f"{folder}/{OWNER_FILE}")))
     except (ValueError, FileNotFoundError):
         return None
     name = owner.get("pipeline") if isinstance(owner, dict) else None

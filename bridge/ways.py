@@ -21,17 +21,17 @@ def told(way: str, reason: object = "") -> str:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of doing a job. The plainest way of each job is the last one, and is equal to itself."""
+    """One way of doing a job. The plainest way of each job is the last one of its rows."""
 
     job: str
     name: str
-    """What reports call it, and which it is where several have that name."""
+    """The name in reports and, after a comma, what tells it from others of that name."""
     when: str
     object_stores: str
     """S3 and other stores: `yes`, or why not."""
     clusters: str
     equal: str = ""
-    """The test that compares it with a plainer way."""
+    """The test that compares it with a plainer way; empty for the plainest one."""
 
 
 _STORES = "S3 and Azure; on others the driver has no client"

@@ -50,6 +50,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     folder = tmp_path_factory.mktemp("spark")
     os.environ.setdefault("BRIDGE_LOG", str(folder / "bridge.log"))
+    if "SPARK_REMOTE" in os.environ:  # tests/backend/test_connect_server.py runs some files so
+        yield build_session("bridge-tests")
+        return
     session = build_session(
         "bridge-tests",
         master="local[2]",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import columns
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
-from bridge.session import session_settings
-from tests.public_api import PublicApi
 
 pytestmark = pytest.mark.versions
 
@@ -96,23 +93,6 @@ def test_a_column_is_made_once_and_serves_every_frame(spark: SparkSession) -> No
     for value in (1, 2):
         frame = spark.createDataFrame([(value,)], "`a.b` int").alias("t")
         assert frame.select(columns.col("a.b"), columns.col("a.b", "t")).first() == (value, value)
-
-
-@pytest.mark.parametrize("of", [lambda frame: frame, PublicApi], ids=["private", "public"])
-def test_a_plan_is_made_before_it_is_executed(
-    spark: SparkSession, of: Callable[[DataFrame], DataFrame]
-) -> None:
-    left, right = (spark.range(3).withColumnRenamed("id", name) for name in "ab")
-    with session_settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
-        joined = left.join(right, F.expr("a = b"))
-        columns.make_plan(of(joined))
-    assert "SortMergeJoin" in str(joined._jdf.queryExecution().executedPlan().toString())
-    assert joined.count() == 3
-
-
-def test_a_frame_s_size(spark: SparkSession) -> None:
-    assert columns.estimated_bytes(spark.range(1000)) == 8000
-    assert columns.estimated_bytes(PublicApi(spark.range(1000))) == columns.UNKNOWN_BYTES  # type: ignore[arg-type]
 
 
 def test_a_frame_has_all_rows_of_a_table_of_arrow(spark: SparkSession) -> None:

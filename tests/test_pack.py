@@ -15,6 +15,8 @@ import pytest
 from bridge.errors import BridgeError
 from bridge.pack import needed_packages, pack_bridge, pack_environment
 
+ROOT = Path(__file__).parents[1]
+
 
 @pytest.fixture
 def wheel(tmp_path: Path) -> Path:
@@ -36,6 +38,28 @@ def test_what_the_bridge_needs_goes_down_to_the_last_package_and_leaves_spark_ou
     assert {"confluent-kafka", "pyarrow", "numpy", "pydantic-core", "delta-spark"} <= set(found)
     assert not {"pyspark", "py4j", "changelog-bridge", "pytest", "mypy"} & set(found)
     assert found == sorted(found)
+
+
+def test_the_bare_wheel_brings_neither_spark_nor_delta(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databricks has its own, which they would replace; its metadata is what a build of today says."""
+    program = f"import setuptools.build_meta as b; b.prepare_metadata_for_build_wheel({str(tmp_path)!r})"
+    run(sys.executable, "-W", "ignore", "-c", program, cwd=ROOT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bare = needed_packages("changelog-bridge", without=())
+    assert {"confluent-kafka", "deltalake", "pyarrow"} <= set(bare)
+    assert not {"pyspark", "pyspark-client", "py4j", "delta-spark", "databricks-connect"} & set(bare)
+    whole = needed_packages("changelog-bridge[spark]", without=())
+    assert set(whole) - set(bare) == {"pyspark", "py4j", "delta-spark", "importlib-metadata", "zipp"}
+
+
+@pytest.mark.parametrize("command", [["--help"], ["validate", "conf/orders.yaml"], ["doctor", "--help"]])
+def test_commands_without_spark_need_no_extra(command: list[str]) -> None:
+    """Packages of the extras cannot be imported, as where the bare wheel is installed."""
+    extras = ("pyspark", "py4j", "delta", "grpc", "openlineage", "opentelemetry", "prometheus_client")
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({extras})); from bridge.cli.app import main; "
+    assert run(sys.executable, "-c", f"{hidden}assert main({command}) == 0", cwd=ROOT)
 
 
 def test_the_zip_is_importable_and_tells_its_version(wheel: Path, tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +23,9 @@ from tests.test_layers import TESTS, subject
 pytestmark = pytest.mark.versions
 ROOT = Path(__file__).parents[1]
 PRIVATE = re.compile(
-    r"\._(jvm|jdf|jdt|jo|jsc|jsparkSession|jrdd|jc|gateway|ensure_initialized)\b|CHECKPOINT_FILE_MANAGER|checkpoint_file_manager"
+    r"\._(jvm|jdf|jdt|jo|jsc|jsparkSession|jrdd|jc|gateway|ensure_initialized)\b|checkpoint_file_manager"
+    r"|^ *(from|import) py4j|import .*\bSparkContext\b|\.sparkContext\b|\.rdd\b",
+    re.MULTILINE,
 )
 
 
@@ -140,4 +145,23 @@ def test_every_private_use_has_a_test_on_every_version(module: str) -> None:
     own = [test for test in TESTS if subject(test.relative_to(ROOT / "tests")) == place]
     assert any("mark.versions" in test.read_text() for test in own), (
         f"no test of {module} is marked `versions`"
+    )
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "py4j"])
+def test_without_spark_its_extra_is_named(missing: str) -> None:
+    """The name of the front door, and the command's exit code."""
+    said = "is not installed: pip install 'changelog-bridge[spark]'; on Databricks the compute has it"
+    hidden = f"import sys; sys.modules[{missing!r}] = None; "
+    shown = run(f"{hidden}import bridge\ntry: bridge.ingest\nexcept bridge.BridgeError as e: print(e)")
+    assert shown.stdout.startswith(f"{missing} {said}")
+    asked = run(f"{hidden}from bridge.cli.app import main; sys.exit(main(['ingest', 'conf/orders.yaml']))")
+    assert asked.returncode == 1
+    assert said in " ".join(asked.stderr.replace("│", "").split())
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "COLUMNS": "300"}
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
     )

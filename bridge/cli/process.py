@@ -27,6 +27,7 @@ from bridge.metrics import ignore
 from bridge.metrics.monitoring import Monitoring
 from bridge.metrics.otlp import tracing
 from bridge.metrics.prometheus import exporting, shown
+from bridge.spark_versions import spark_needed
 from bridge.store_jars import schemes_of
 from bridge.store_options import given_settings
 
@@ -94,7 +95,7 @@ def run_guarded(verb: Callable[[], object]) -> int:
     log_as("text")
     screen = Screen()
     try:
-        with watchdog.armed():
+        with watchdog.armed(), spark_needed():
             verb()
         return 0
     except UsageError as error:

@@ -95,11 +95,27 @@ class DeltaSection(Section):
         description="Columns that this pipeline writes, while other pipelines write the table's other columns: all "
         "those of the DDL outside the PRIMARY KEY, as a list, or as the word all.",
     )
+    sequence_by: Annotated[str | list[str], BeforeValidator(validators.check_sequence)] = Field(
+        default="position",
+        description="What orders the changes of a key: a column of the DDL, or a list of columns, the most "
+        "significant first; position: the order of the records.",
+    )
+    delete_memory: Annotated[str, AfterValidator(validators.check_interval)] = Field(
+        default="7 d",
+        description="With sequence-by: how long the deletion of a key is remembered, so that an older change that "
+        "comes later does not insert the row again.",
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
             raise ValueError("exactly one of path and table must be set")
+        if self.sequence_by == "position" and "delete_memory" in self.model_fields_set:
+            raise ValueError(
+                "delete-memory has no effect with sequence-by: position; set sequence-by, or remove it"
+            )
+        if self.sequence_by != "position" and self.merge_columns:
+            raise ValueError("sequence-by cannot be combined with merge-columns; remove one of them")
         return self
 
 

@@ -78,6 +78,15 @@ def check_own_columns(value: Any) -> Any:
     return value
 
 
+def check_sequence(value: Any) -> Any:
+    """Accepts names, and lists of different names, except for the empty one."""
+    names = value if isinstance(value, list) else [value]
+    texts = [name for name in names if isinstance(name, str) and name]
+    if not texts or len(set(texts)) < len(names):
+        raise ValueError("not legal; legal values are position, a column and lists of different columns")
+    return value
+
+
 def check_size(text: str) -> str:
     """Accepts sizes with a unit."""
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,11 +20,13 @@ from bridge.options import METADATA, ROW_KIND
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
 
-_KEY, _VALUE, _ENTRY = "__key_document", "__value_document", "__entry"
+_KEY, _VALUE, _ENTRY, _PAIRED = "__key_document", "__value_document", "__entry", "__paired"
 _PARTS = DecodedColumn()
 
 
-def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
+def decode_events(
+    records: DataFrame, topic: Topic, *, sequence: Sequence[str] = (), fast: bool = False
+) -> DataFrame:
     """Return changes: the table's columns in DDL order, `__kind`, `__bad`, `__position` and `__unavailable`.
 
     Each row of each document is one change; `__position` is struct<topic, partition, offset, timestamp, row>, with the
@@ -34,12 +38,16 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
     ('value.fields-include' = 'ALL') the value's counts, as in Flink. A null key leaves them null, where Flink drops the
     record. `__unavailable` has the names of columns that keep their values in the table, null for none.
 
+    Retractions have the columns of the key and `sequence`. With `sequence` a before image is skipped whose after image
+    has the same key: it would stand for a deletion that is as new as the row before.
+
     A table without a PRIMARY KEY cannot delete a row: there a change other than +I is bad, unless a column
     METADATA FROM 'row-kind' records the kind of each row.
     """
     value, key = topic.value, topic.key
     identity = topic.schema.primary_key
-    frame, by_value = with_decoded(records, value, col("value"), _VALUE, key=identity, fast=fast)
+    retracted = (*identity, *(name for name in sequence if name in value.columns))
+    frame, by_value = with_decoded(records, value, col("value"), _VALUE, key=retracted, fast=fast)
     by_key = None
     if key is not None:
         # Where the value has a column, too, what the key document says of it does not count.
@@ -61,6 +69,7 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
         F.struct(*PARTS[:4], F.coalesce(col("__row"), F.lit(0)).alias("row")).alias(POSITION),
         # The value's fields have the names of their columns: 'key.fields-prefix' is for keys alone.
         F.when(F.size(unavailable) > 0, unavailable).alias(UNAVAILABLE),
+        *([_is_paired(topic, rows).alias(_PAIRED)] if sequence else []),
     )
     retracts = col(KIND).isin([k.value for k in RowKind if k.retracts])
     adds = col(KIND).isNotNull() & ~col(KIND).isin(SKIP, DROPPED)
@@ -71,15 +80,29 @@ def decode_events(records: DataFrame, topic: Topic, *, fast: bool = False) -> Da
         unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & ~before & nameless, F.lit(_NO_ROW))
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
         # A before image without the key is skipped: the after image has the key of the row.
-        changes = changes.withColumn(KIND, F.when(before & nameless, F.lit(SKIP)).otherwise(col(KIND)))
+        skipped = nameless | col(_PAIRED) if sequence else nameless
+        changes = changes.withColumn(KIND, F.when(before & skipped, F.lit(SKIP)).otherwise(col(KIND)))
     return with_computed_columns(
         changes,
         topic,
         adds=adds,
-        retraction_columns=identity,
+        retraction_columns={*identity, *sequence},
         added=[UNAVAILABLE],
         unavailable=col(UNAVAILABLE),
     )
+
+
+def _is_paired(topic: Topic, rows: Column) -> Column:
+    """Whether the next row of the document has the same key, as an after image has."""
+    after, fields = (
+        F.try_element_at(rows, col("__row") + 2),
+        zip(topic.value.columns, topic.value.row.names, strict=True),
+    )
+    named = [name for column, name in fields if column in topic.schema.primary_key]
+    row, next_row = col(_ENTRY).getField(_PARTS.row), after.getField(_PARTS.row)
+    same = [row.getField(name).eqNullSafe(next_row.getField(name)) for name in named]
+    is_after = F.coalesce(after.getField(_PARTS.kind) == RowKind.UPDATE_AFTER.value, F.lit(False))
+    return reduce(and_, same, is_after)
 
 
 def _kind_or_error(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> tuple[Column, Column]:

@@ -7,7 +7,7 @@ Keys are decoded before values, so that a key's records can be compacted first a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -75,13 +75,15 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
     )
 
 
-def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> DataFrame:
+def decode_values(
+    keyed: DataFrame, topic: Topic, *, sequence: Sequence[str] = (), fast: bool = False
+) -> DataFrame:
     """Return changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and the columns that were
     added to the frame since `decode_keys`.
 
-    A null value is '-D' with only the key columns set; any other is '+U' with the key columns from the key
-    document (docs/adr/002), the other physical columns from the last row of the value document, metadata columns
-    from the record, and computed columns over all of these. A value that cannot be decoded, or that lacks a
+    A null value is '-D' with only the columns of the key and `sequence` set; any other is '+U' with the key columns
+    from the key document (docs/adr/002), the other physical columns from the last row of the value document, metadata
+    columns from the record, and computed columns over all of these. A value that cannot be decoded, or that lacks a
     column declared NOT NULL, sets `__bad` and no column; a document without a row is 'skip'. Every record has a change.
     With `fast`, `__bad` may be NEEDS_FULL_DECODE.
     """
@@ -112,7 +114,9 @@ def decode_values(keyed: DataFrame, topic: Topic, *, fast: bool = False) -> Data
         *(col(name) for name in added),
     )
     upsert = col(KIND) == RowKind.UPDATE_AFTER.value
-    return with_computed_columns(changes, topic, adds=upsert, retraction_columns=key, added=added)
+    return with_computed_columns(
+        changes, topic, adds=upsert, retraction_columns={*key, *sequence}, added=added
+    )
 
 
 def _key_spec(topic: Topic) -> FormatSpec:

@@ -55,7 +55,7 @@ class FileAppends:
     """The appends of one run to one table. It keeps what it knows of the table's log. Threads may share it: one reads
     ahead while another one commits.
 
-    Raises NotThisWay for a table that is in another store (see `table_store`), has partitions, or has what the
+    Raises NotThisWay for a table that is in another store (see `storage.store_at`), has partitions, or has what the
     driver does not handle as Spark does (see `driver_tables`).
     """
 

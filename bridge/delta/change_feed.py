@@ -19,7 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, POSITION, col, make_plan, row_fingerprint
+from bridge.backend.plans import make_plan
+from bridge.columns import KIND, POSITION, col, row_fingerprint
 from bridge.commit_operations import NO_ROWS
 from bridge.delta.appended_files import count_at, rows_at
 from bridge.delta.changed_files import (

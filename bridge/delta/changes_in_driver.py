@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, col, estimated_bytes
+from bridge.backend.plans import estimated_bytes
+from bridge.columns import KIND, col
 from bridge.delta.merge_semantics import KEPT
 from bridge.delta.table import Table
 from bridge.ways import NotThisWay

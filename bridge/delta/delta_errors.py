@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from bridge.backend import causes
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
 CONFLICTS = frozenset(
@@ -26,6 +27,17 @@ CONFLICTS = frozenset(
     }
 )
 """Exceptions of an optimistic commit that lost to another writer and may be attempted again."""
+
+_BY_CONDITION = {
+    "DELTA_CONCURRENT_APPEND": "ConcurrentAppendException",
+    "DELTA_CONCURRENT_DELETE_DELETE": "ConcurrentDeleteDeleteException",
+    "DELTA_CONCURRENT_DELETE_READ": "ConcurrentDeleteReadException",
+    "DELTA_CONCURRENT_TRANSACTION": "ConcurrentTransactionException",
+    "DELTA_CONCURRENT_WRITE": "ConcurrentWriteException",
+    "DELTA_METADATA_CHANGED": "MetadataChangedException",
+    "DELTA_PROTOCOL_CHANGED": "ProtocolChangedException",
+}
+"""The exceptions of Delta by their conditions."""
 
 SCHEMA_CHANGED_MEANWHILE = frozenset({"DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"})
 """The columns changed between the analysis of a statement and its start; it may be attempted again."""
@@ -93,20 +105,17 @@ def error_names(error: BaseException) -> frozenset[str]:
     """The error conditions (DELTA_...) and simple class names of a Java exception and its causes, and the constraint
     that a row has broken, without its values.
 
-    Empty for an exception that does not come from Java.
+    Empty for an exception that does not come from Spark.
     """
     names: set[str] = set()
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    while java is not None:
-        names.add(java.getClass().getSimpleName())
-        text = java.getMessage() or ""
-        condition = _CONDITION.match(text)
-        if condition:
-            names.add(condition[1])
+    for kind, text in causes(error):
+        names.add(kind)
+        if (condition := _CONDITION.match(text)) is not None:
+            # Through Spark Connect the condition alone is known, which may have a part of its own behind a dot.
+            names |= {condition[1], condition[1].partition(".")[0]}
         if (broken := _CONSTRAINT.search(text)) is not None and names & _CONSTRAINTS:
             names.add(f"{_BROKEN}{_WORDS[str(broken.lastgroup)]} {broken[0].rstrip('.')}")
-        java = java.getCause()
-    return frozenset(names)
+    return frozenset(names | {_BY_CONDITION[name] for name in names & _BY_CONDITION.keys()})
 
 
 def attempts() -> Iterator[int]:

@@ -5,6 +5,7 @@ Loads a first batch into an empty table: the effect of a MERGE without its two p
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,10 +14,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import KIND, col, frame_of
+from bridge.columns import KIND, col, frame_of, retracts
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.append import appended
 from bridge.delta.changes_in_driver import Limits
+from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_driver import DriverEngine
@@ -77,6 +79,8 @@ def initial_load(
 
 
 _CONFIGURED = "set by merge.engine"
+_FORGET_SECONDS = 600.0
+"""So often a run looks for deletions to forget."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Merged:
     engine: Engine
     reason: str
     """Why this engine; empty for the driver that `auto` has chosen."""
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return told(self.engine.value, self.reason)
@@ -107,6 +112,10 @@ class Engines:
         is_auto = settings.engine is Engine.AUTO
         self._driver = None if settings.engine is Engine.SPARK else DriverEngine(limits if is_auto else None)
         self._has_rows = False
+        self._memory: DeleteMemory | None = None
+        self._remembers = False
+        """Whether the memory may have a deletion."""
+        self._forget_at = 0.0
 
     def merge(
         self,
@@ -119,10 +128,57 @@ class Engines:
     ) -> Merged:
         """Merge `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
 
-        They are a persisted frame, or the same columns in the driver as Arrow.
+        They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
+        are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
+        if not table.target.sequence_by:
+            return self._merge(table, changes, key=key, adds=adds, progress=progress)
+        memory, warning = self._open_memory(table, key)
+        newer, adds = self._settled(memory, changes, adds)
+        try:
+            merged = self._merge(table, newer, key=key, adds=adds, progress=progress)
+        finally:
+            if isinstance(newer, DataFrame) and newer is not changes:
+                newer.unpersist()
+        return replace(merged, warnings=(warning,) if warning else ())
+
+    def _open_memory(self, table: Table, key: Sequence[str]) -> tuple[DeleteMemory, str | None]:
+        """The deleted keys of the table, without those that are forgotten now, with the warning about these."""
+        if self._memory is None:
+            self._memory = DeleteMemory.open(table, key)
+            self._remembers = not self._memory.is_empty()
+        memory, warning = self._memory.on(table.spark), None
+        if self._remembers and time.monotonic() >= self._forget_at:
+            warning, self._forget_at = memory.forget(), time.monotonic() + _FORGET_SECONDS
+        return memory, warning
+
+    def _settled(
+        self, memory: DeleteMemory, changes: DataFrame | pa.Table, adds: int
+    ) -> tuple[DataFrame | pa.Table, int]:
+        """The changes that are not older than a deletion of their key, persisted, and how many of them are +I and +U;
+        remembers the deletions among them."""
+        if not self._remembers and not isinstance(changes, DataFrame) and adds == changes.num_rows:
+            return changes, adds
+        frame = changes if isinstance(changes, DataFrame) else changes_frame(memory.table, changes)
+        newer = memory.without_older(frame).persist() if self._remembers else frame
+        row = newer.agg(F.count_if(~retracts()), F.count_if(retracts())).first()
+        assert row is not None
+        if row[1]:
+            memory.remember(newer)
+            self._remembers = True
+        return (changes if newer is frame else newer), row[0]
+
+    def _merge(
+        self,
+        table: Table,
+        changes: DataFrame | pa.Table,
+        *,
+        key: Sequence[str],
+        adds: int,
+        progress: IngestProgress,
+    ) -> Merged:
         if self._driver is None:
             return self._merge_with_spark(table, changes, key, adds, progress, _CONFIGURED)
         given = _with_engine(progress, Engine.DRIVER, self._reason)

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
+from bridge.backend import Feature, backend_of
 from bridge.delta.delta_errors import error_names, retry_conflicts
 from bridge.delta.table import Table
 from bridge.errors import TableError
@@ -31,10 +32,12 @@ def repair_statistics(table: Table) -> str | None:
 
     Statistics of a DECIMAL of more than 15 digits may be wrong in files that delta-rs wrote. One commit removes them
     and changes neither rows nor data files. A table without such a column costs nothing, any other a scan of its file
-    list. Raises TableError when every attempt to commit conflicted with other writers, and when this release of Delta
+    list. Nothing is looked for through Spark Connect.
+
+    Raises TableError when every attempt to commit conflicted with other writers, and when this release of Delta
     lacks the methods that it needs.
     """
-    if not _has_wide(table):
+    if not _has_wide(table) or backend_of(table.spark).can(Feature.FILE_ACTIONS) is not None:
         return None
     try:
         repaired = retry_conflicts(

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge import storage
+from bridge.backend import backend_of
 from bridge.definition import DeltaTarget
 from bridge.delta.row_constraints import row_constraints
 from bridge.lake.snapshot import followed
@@ -139,7 +139,7 @@ def log_store(spark: SparkSession, target: DeltaTarget) -> Store | None:
     if _EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
         return None
     try:
-        return store_at(spark, storage.qualified(spark, target.path))
+        return store_at(spark, backend_of(spark).files.qualified(target.path))
     except Exception:  # a file system that Spark does not know or reach: Delta's error says so
         return None
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from bridge.columns import KIND
@@ -46,12 +47,14 @@ __all__ = [
     "MergeSemantics",
     "MergeStatement",
     "Not",
+    "NotOlder",
     "Retracts",
     "Update",
     "merge_own_columns",
     "repair_by_key",
     "semantics_of",
     "upsert_by_key",
+    "upsert_by_sequence",
 ]
 
 SOURCE, TARGET = "__s", "__t"
@@ -145,6 +148,34 @@ ADDS: Condition = Not(RETRACTS)
 
 
 @dataclass(frozen=True)
+class NotOlder:
+    """The condition holds, and the change has the same values of `sequence` as the row or greater ones, the first
+    column first. A null of the row is less than every value; the change has none."""
+
+    sequence: tuple[str, ...]
+    of: Condition
+
+    @property
+    def sql(self) -> str:
+        change, row = (
+            ", ".join(f"{alias}.{quote(name)}" for name in self.sequence) for alias in (SOURCE, TARGET)
+        )
+        return f"({self.of.sql} AND struct({change}) >= struct({row}))"
+
+    def mask(self, changes: pa.Table, rows: pa.Table | None) -> Mask:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        assert rows is not None
+        newer = np.ones(changes.num_rows, np.bool_)
+        for name in reversed(self.sequence):
+            one, other = changes[name], rows[name]
+            greater = pc.or_(other.is_null(), pc.fill_null(pc.greater(one, other), False))
+            newer = np.asarray(greater) | (np.asarray(pc.fill_null(pc.equal(one, other), False)) & newer)
+        return newer & self.of.mask(changes, rows)
+
+
+@dataclass(frozen=True)
 class Delete:
     """Deletes the matched row."""
 
@@ -213,6 +244,25 @@ def upsert_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     )
 
 
+def upsert_by_sequence(
+    columns: Sequence[str], key: Sequence[str], *, sequence: tuple[str, ...]
+) -> MergeStatement:
+    """Do as `upsert_by_key`, but a change that is older than its row by `sequence` has no effect.
+
+    Changes that are older than a deletion of their key are left out before (`delete_memory`).
+    """
+    upsert = upsert_by_key(columns, key)
+    rest = tuple(name for name in columns if name not in key)
+    return MergeStatement(
+        upsert.key,
+        matched=(
+            Delete(when=NotOlder(sequence, RETRACTS)),
+            Update(tuple(columns), if_differs=rest, when=NotOlder(sequence, ADDS)),
+        ),
+        insert=upsert.insert,
+    )
+
+
 def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     """Do as `upsert_by_key`, with changes that a comparison of topic and table has found.
 
@@ -254,4 +304,6 @@ def merge_own_columns(columns: Sequence[str], key: Sequence[str]) -> MergeStatem
 
 def semantics_of(target: DeltaTarget) -> MergeSemantics:
     """The semantics by which an ingest merges into `target`."""
+    if target.sequence_by:
+        return partial(upsert_by_sequence, sequence=target.sequence_by)
     return merge_own_columns if target.merge_columns else upsert_by_key

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from bridge.columns import KIND, col, differs, estimated_bytes, same_key
+from bridge.backend import HandleOfTable
+from bridge.backend.plans import estimated_bytes
+from bridge.columns import KIND, col, differs, same_key
 from bridge.definition import Engine
 from bridge.delta.delta_errors import (
     CONFLICTS,
@@ -136,7 +137,11 @@ class SparkEngine:
 
 
 def _execute(
-    table: Table, target: DeltaTable, changes: DataFrame, statement: MergeStatement, predicate: Column | None
+    table: Table,
+    target: HandleOfTable,
+    changes: DataFrame,
+    statement: MergeStatement,
+    predicate: Column | None,
 ) -> Row | None:
     """Counts of the MERGE into `target`, or None when Delta skipped it because it knows the batch number.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from bridge.backend import HandleOfTable
 
-def newest_snapshot(spark: SparkSession, table: DeltaTable) -> Any:
+
+def newest_snapshot(spark: SparkSession, table: HandleOfTable) -> Any:
     """Return the JVM's Snapshot. It is no public API: call it within `spark_versions.or_public`."""
     jvm: Any = spark._jvm
     none = jvm.scala.Option.empty()

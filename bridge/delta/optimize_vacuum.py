@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import functions as F
 
+from bridge.backend import backend_of
 from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
 from bridge.delta.table import Table
 from bridge.delta.table_checks import sql_name
@@ -67,7 +68,7 @@ def vacuum(table: Table, retain_seconds: float) -> int:
     hours = math.ceil(retain_seconds / 3600)
     promised = retention_seconds(table, FILE_RETENTION)
     # Delta lists a table's folders in 10,000 tasks by default, which takes over a minute on two cores.
-    tasks = {_LISTING: str(4 * table.spark.sparkContext.defaultParallelism)}
+    tasks = {_LISTING: str(4 * backend_of(table.spark).parallelism)}
     try:
         with table_errors(table), session_settings(table.spark, tasks):
             table.spark.sql(f"VACUUM {sql_name(table.target)} RETAIN {hours} HOURS")

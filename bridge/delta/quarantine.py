@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,7 +15,7 @@ from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.ingest_progress import committed_by
-from bridge.delta.table import Table, exists, handle
+from bridge.delta.table import Table, create_by_sql, exists, handle
 from bridge.formats.sql import literal
 from bridge.storage import make_local_folder
 
@@ -125,7 +124,7 @@ def quarantined_count(spark: SparkSession, target: DeltaTarget, pipeline: str) -
     if not exists(spark, target):
         return 0
     with table_errors(target):
-        return handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count()
+        return int(handle(spark, target).toDF().where(F.col("pipeline") == pipeline).count())
 
 
 def quarantined_records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
@@ -181,7 +180,5 @@ def _create(spark: SparkSession, target: DeltaTarget) -> None:
     if exists(spark, target):
         return
     make_local_folder(spark, target.path)
-    builder = DeltaTable.createIfNotExists(spark)
-    builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
     with table_errors(target):
-        builder.addColumns(spark.createDataFrame([], _COLUMNS).schema).execute()
+        create_by_sql(spark, target, spark.createDataFrame([], _COLUMNS).schema.fields)

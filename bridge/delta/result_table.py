@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -18,7 +17,7 @@ from pyspark.sql import types as T
 from bridge.columns import col
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, retry_conflicts, table_errors
-from bridge.delta.table import exists, handle
+from bridge.delta.table import create_by_sql, exists, handle
 from bridge.errors import TableError
 
 _TABLE_PROPERTIES = {"delta.autoOptimize.autoCompact": "true"}
@@ -108,13 +107,8 @@ class ResultTable:
         return schema
 
     def _create(self, spark: SparkSession, target: DeltaTarget, schema: T.StructType) -> None:
-        builder = DeltaTable.createIfNotExists(spark)
-        builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
-        for field in schema:
-            builder = builder.addColumn(field.name, field.dataType, comment=self.columns[field.name][1])
-        for key, value in _TABLE_PROPERTIES.items():
-            builder = builder.property(key, value)
-        builder.execute()
+        comments = {name: comment for name, (_, comment) in self.columns.items()}
+        create_by_sql(spark, target, schema.fields, _TABLE_PROPERTIES, comments)
 
 
 QUALITY_COLUMNS: Mapping[str, tuple[str, str]] = {

@@ -16,13 +16,16 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import storage
+from bridge.backend import HandleOfTable, backend_of
+from bridge.backend.plans import analyzed
+from bridge.columns import data_type
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.log_description import TableDescription, describe, log_store
@@ -30,11 +33,13 @@ from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
+    ORDER_PROPERTY,
     OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
     ExtraColumns,
     is_on,
     new_properties,
+    order_property,
     refuse_clustering,
     refuse_hidden_loss,
     refuse_names,
@@ -47,7 +52,7 @@ from bridge.formats.sql import literal
 from bridge.lake.commit import write_commit
 from bridge.lake.store import UnknownOutcome
 from bridge.log_layout import LOG_FOLDER
-from bridge.schema import RowConstraint
+from bridge.schema import RowConstraint, quote
 from bridge.spark_versions import or_public
 from bridge.version import own_version
 from bridge.ways import NotThisWay
@@ -92,19 +97,21 @@ class Table:
         """The same table in another session (foreachBatch passes a clone with settings of its own)."""
         return replace(self, spark=spark)
 
-    def delta(self) -> DeltaTable:
+    def delta(self) -> HandleOfTable:
         """Delta's handle, bound to `spark`. Raises TableError when the table no longer exists."""
         return handle(self.spark, self.target)
 
     def is_empty(self) -> bool:
         """True when the newest version has no row."""
         with table_errors(self.target):
-            return self.delta().toDF().limit(1).isEmpty()
+            return bool(self.delta().toDF().limit(1).isEmpty())
 
     def read(self, options: Mapping[str, str]) -> DataFrame:
         """A lazy batch read of all columns with Delta's reader options; see `delta_errors` for Spark's exceptions."""
         reader = self.spark.read.format("delta").options(**options)
-        return reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
+        return analyzed(
+            reader.table(self.target.table) if self.target.table else reader.load(self.target.path)
+        )
 
 
 def exists(spark: SparkSession, target: DeltaTarget) -> bool:
@@ -118,7 +125,7 @@ def exists(spark: SparkSession, target: DeltaTarget) -> bool:
     if describe(spark, target) is not None:
         return True
     with table_errors(target):
-        if DeltaTable.isDeltaTable(spark, target.path):
+        if backend_of(spark).is_table(target.path):
             return True
     # A folder with a log alone is that of a table which another run is making at this moment.
     if set(storage.list_names(spark, target.path)) - {LOG_FOLDER}:
@@ -160,25 +167,49 @@ def create_if_absent(
     Raises TableError for what Delta refuses, DefinitionError for properties that the bridge refuses.
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
+    if order := order_property(target):
+        properties[ORDER_PROPERTY] = order
     if not exists(spark, target) and not create_by_commit(spark, target, fields, properties):
         storage.make_local_folder(spark, target.path)
-        builder = DeltaTable.createIfNotExists(spark)
-        builder = builder.tableName(target.table) if target.table else builder.location(str(target.path))
-        for f in fields:
-            builder = builder.addColumn(f.name, f.dataType)
-        for key, value in properties.items():
-            builder = builder.property(key, value)
-        if target.cluster_by:
-            builder = builder.clusterBy(*target.cluster_by)
         try:
             with table_errors(target):
-                builder.execute()
+                create_by_sql(spark, target, fields, properties)
         except TableError:
             raise
         except Exception as error:
             # Delta refuses names and properties of the definition here; its message contains no payload.
             reason = str(error).split(". ")[0].splitlines()[0][:300]
             raise TableError(f"Delta refused to create {target}: {reason}") from error
+
+
+def create_by_sql(
+    spark: SparkSession,
+    target: DeltaTarget,
+    fields: Sequence[T.StructField],
+    properties: Mapping[str, str] = MappingProxyType({}),
+    comments: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Create a table with these columns, all nullable, unless there is one. Raises Delta's errors."""
+    columns = ", ".join(
+        f"{quote(f.name)} {_type_sql(f.dataType)}"
+        + (f" COMMENT {literal(comments[f.name])}" if f.name in comments else "")
+        for f in fields
+    )
+    statement = f"CREATE TABLE IF NOT EXISTS {sql_name(target)} ({columns}) USING delta"
+    if target.cluster_by:
+        statement += f" CLUSTER BY ({', '.join(map(quote, target.cluster_by))})"
+    if properties:
+        statement += f" TBLPROPERTIES ({_properties_sql(properties)})"
+    spark.sql(statement)
+
+
+def _type_sql(type: T.DataType) -> str:
+    known = data_type(type)
+    return type.simpleString() if known is None else known.spark()
+
+
+def _properties_sql(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 
 def open_table(
@@ -255,9 +286,8 @@ def claim(table: Table, pipeline: str, *, appends: bool = False, changes: bool =
 
 def set_properties(spark: SparkSession, target: DeltaTarget, properties: Mapping[str, str]) -> None:
     """Set properties of a table, in a commit of its own."""
-    shown = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
     with table_errors(target):
-        spark.sql(f"ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({shown})")
+        spark.sql(f"ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({_properties_sql(properties)})")
 
 
 def unset_property(spark: SparkSession, target: DeltaTarget, name: str) -> None:
@@ -266,12 +296,10 @@ def unset_property(spark: SparkSession, target: DeltaTarget, name: str) -> None:
         spark.sql(f"ALTER TABLE {sql_name(target)} UNSET TBLPROPERTIES IF EXISTS ({literal(name)})")
 
 
-def handle(spark: SparkSession, target: DeltaTarget) -> DeltaTable:
+def handle(spark: SparkSession, target: DeltaTarget) -> HandleOfTable:
     """Delta's handle of an existing table. Raises TableError when there is none."""
     with table_errors(target):
-        if target.table:
-            return DeltaTable.forName(spark, target.table)
-        return DeltaTable.forPath(spark, str(target.path))
+        return backend_of(spark).table(target.table, target.path)
 
 
 def _in_catalog(spark: SparkSession, name: str) -> bool:
@@ -283,7 +311,7 @@ def _in_catalog(spark: SparkSession, name: str) -> bool:
             f"`delta.table`: {name!r} cannot be looked up; write [catalog.]schema.table"
         ) from error
     try:
-        DeltaTable.forName(spark, name)
+        backend_of(spark).table(name, None)
     except Exception as error:
         if "DELTA_MISSING_DELTA_TABLE" not in error_names(error):
             raise

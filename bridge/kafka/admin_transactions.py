@@ -17,6 +17,7 @@ from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from bridge.backend import Feature, backend_of
 from bridge.definition import Topic
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka.client_settings import for_java_admin
@@ -188,10 +189,9 @@ def _admin(
 
 
 def _jvm(spark: SparkSession) -> Any:
-    try:
-        return spark._jvm
-    except Exception:  # Spark Connect has no JVM, and raises errors of several classes
-        raise _unsupported("Spark Connect") from None
+    if backend_of(spark).can(Feature.TRANSACTIONS) is not None:
+        raise _unsupported("Spark Connect")
+    return spark._jvm
 
 
 def _class(jvm: Any, shadings: Sequence[str]) -> Any:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bridge.arrow_formats.record_encoder import RecordEncoder
+from bridge.backend.plans import plan_tasks
 from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.kafka.arrow_records import ArrowRecords
@@ -29,7 +30,6 @@ from bridge.kafka.transactions import consumer_settings
 from bridge.kafka.worker_check import expected
 from bridge.publish_progress import PublishRange
 from bridge.session import session_settings
-from bridge.spark_versions import or_public
 
 _HASH_BITS = 32
 HASH_MASK = (1 << _HASH_BITS) - 1
@@ -156,10 +156,7 @@ def produce_files(
     counts = assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA)
     with session_settings(frame.sparkSession, read_settings):
         # Makes the plan that collecting executes.
-        or_public(
-            lambda: counts._jdf.queryExecution().toRdd().getNumPartitions(),
-            lambda: counts.rdd.getNumPartitions(),  # noqa: PLW0108 - `counts.rdd` makes the plan
-        )
+        plan_tasks(counts)
     return collect_counts(counts, task_errors)
 
 

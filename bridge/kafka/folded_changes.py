@@ -1,4 +1,5 @@
-"""The last change of each key among the records of a range of a CDC topic, decoded and folded while they are read.
+"""The last change of each key among the records of a range of a CDC topic, decoded and folded while they are read: by
+their places, or by a sequence first.
 
 A batch of such a topic is decoded whole, since only its documents tell the keys, and since Spark's path refuses a bad
 document whether it is superseded or not.
@@ -23,7 +24,7 @@ from bridge.ways import NotThisWay
 
 __all__ = ["ChangeReading", "FoldedChanges"]
 
-_KIND, _PLACE = "__kind", "__place"
+_KIND, _PLACE, _ORDER = "__kind", "__place", "__order"
 _CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
 """So many records are decoded at once, or the records of so many bytes."""
 
@@ -40,6 +41,8 @@ class ChangeReading:
     """Of the records' keys, which must be good, and from which no column is taken; None for keys that are not read."""
     key: tuple[str, ...]
     """The table's key."""
+    sequence: tuple[str, ...]
+    """The columns that order changes before their places do; the decoder reads them of before images, too."""
     not_null: tuple[str, ...]
     """Columns that are declared NOT NULL."""
     watermark: str | None = None
@@ -86,7 +89,7 @@ class FoldedChanges:
     def table(self) -> pa.Table:
         """Return the last change of each key, in no order: the table's columns, and `__kind`, '+U' or '-D'.
 
-        A retraction has values in the key's columns only.
+        A retraction has values in the columns of the key and the sequence only.
         """
         return self._folded().drop_columns([_PLACE])
 
@@ -95,7 +98,7 @@ class FoldedChanges:
         if len(self._tables) > 1:
             table = pa.concat_tables(self._tables).combine_chunks()
             places = table[_PLACE].to_numpy()
-            last = _last_places(table.select(list(self.reading.key)), places)
+            last = _last_places(table, places, self.reading)
             self._tables = [table.filter(pa.array(np.isin(places, last)))]
         return self._tables[0]
 
@@ -107,7 +110,7 @@ class FoldedChanges:
         if self._keys and reading.key_decoder is not None:
             reading.key_decoder.decode(pa.array(list(self._keys), pa.binary()))
         changes = self._checked(reading.decoder.decode(pa.array(self._values, pa.binary())))
-        table = _fold(changes, reading.key, self._next_place)
+        table = _fold(changes, reading, self._next_place)
         self._next_place += 1 + max(
             (int(p[-1]) for p in (changes.addition_places, changes.retraction_places) if len(p)), default=0
         )
@@ -117,7 +120,8 @@ class FoldedChanges:
         return grown
 
     def _checked(self, changes: ArrowChanges) -> ArrowChanges:
-        """Return the changes without before images of no key. Raises NotThisWay for a change that is bad."""
+        """Return the changes without before images of no key or, with a sequence, of the key of their after image.
+        Raises NotThisWay for a change that is bad."""
         rows, key = changes.additions, self.reading.key
         for name in self.reading.not_null:
             if rows[name].null_count:
@@ -125,8 +129,9 @@ class FoldedChanges:
         keyless = _has_no_key(changes.retractions, key)
         if _has_no_key(rows, key).any() or (keyless & changes.is_delete).any():
             raise NotThisWay("a change has no column of the PRIMARY KEY")
-        if keyless.any():
-            kept = ~keyless
+        left_out = keyless | _are_paired(changes, key) if self.reading.sequence else keyless
+        if left_out.any():
+            kept = ~left_out
             changes = ArrowChanges(
                 rows,
                 changes.addition_places,
@@ -134,6 +139,9 @@ class FoldedChanges:
                 changes.retraction_places[kept],
                 changes.is_delete[kept],
             )
+        for name in self.reading.sequence:
+            if rows[name].null_count or changes.retractions[name].null_count:
+                raise NotThisWay(f"a change has no value of column {name!r}, which orders changes")
         self._note_event_times(changes)
         return changes
 
@@ -157,12 +165,29 @@ def _has_no_key(table: pa.Table, key: Sequence[str]) -> _Flags:
     return missing
 
 
-def _fold(changes: ArrowChanges, key: Sequence[str], first_place: int) -> pa.Table:
+def _are_paired(changes: ArrowChanges, key: Sequence[str]) -> _Flags:
+    """Return for each retraction whether it is the before image of an addition with the same key."""
+    paired = ~changes.is_delete
+    at = np.searchsorted(changes.addition_places, changes.retraction_places + 1)
+    paired[at == len(changes.addition_places)] = False
+    paired[paired] = changes.addition_places[at[paired]] == changes.retraction_places[paired] + 1
+    chosen, others = pa.array(np.flatnonzero(paired)), pa.array(at[paired])
+    same = np.ones(len(chosen), np.bool_)
+    for name in key:
+        one, other = changes.retractions[name].take(chosen), changes.additions[name].take(others)
+        equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null()))
+        same &= equal.to_numpy()
+    paired[paired] = same
+    return paired
+
+
+def _fold(changes: ArrowChanges, reading: ChangeReading, first_place: int) -> pa.Table:
     rows, gone = changes.additions, changes.retractions
-    keys = pa.concat_tables([gone.select(list(key)), rows.select(list(key))])
-    last = _last_places(keys, np.concatenate([changes.retraction_places, changes.addition_places]))
-    is_last = np.zeros(int(last.max(initial=-1)) + 1, np.bool_)
-    is_last[last] = True
+    names = [*reading.key, *reading.sequence]
+    both = pa.concat_tables([gone.select(names), rows.select(names)])
+    all_places = np.concatenate([changes.retraction_places, changes.addition_places])
+    is_last = np.zeros(int(all_places.max(initial=-1)) + 1, np.bool_)
+    is_last[_last_places(both, all_places, reading)] = True
     sides = (
         (rows, changes.addition_places, RowKind.UPDATE_AFTER),
         (gone, changes.retraction_places, RowKind.DELETE),
@@ -176,9 +201,22 @@ def _fold(changes: ArrowChanges, key: Sequence[str], first_place: int) -> pa.Tab
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
 
 
-def _last_places(keys: pa.Table, places: Places) -> Places:
-    """Return the last place of each key; null is a value like any other."""
-    placed = keys.append_column(_PLACE, pa.array(places, pa.int64()))
-    grouped = placed.group_by(keys.column_names, use_threads=False).aggregate([(_PLACE, "max")])
-    last: Places = grouped[f"{_PLACE}_max"].to_numpy()
-    return last
+def _last_places(rows: pa.Table, places: Places, reading: ChangeReading) -> Places:
+    """Return the place of the last change of each key, by the sequence and then the place; null is a value of a key
+    like any other."""
+    key, sequence = list(reading.key), list(reading.sequence)
+    placed = rows.select([*key, *sequence])
+    placed = placed.append_column(_PLACE, pa.array(places, pa.int64()))
+    if not sequence:
+        return _greatest(placed, key, _PLACE)
+    in_order = pc.sort_indices(placed, sort_keys=[(name, "ascending") for name in (*sequence, _PLACE)])
+    ordered = placed.select([*key, _PLACE]).take(in_order)
+    ordered = ordered.append_column(_ORDER, pa.array(np.arange(ordered.num_rows)))
+    found: Places = ordered[_PLACE].to_numpy()[_greatest(ordered, key, _ORDER)]
+    return found
+
+
+def _greatest(rows: pa.Table, key: list[str], name: str) -> Places:
+    grouped = rows.group_by(key, use_threads=False).aggregate([(name, "max")])
+    greatest: Places = grouped[f"{name}_max"].to_numpy()
+    return greatest

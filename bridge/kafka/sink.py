@@ -25,14 +25,13 @@ from typing import Any, Protocol, cast
 import confluent_kafka
 import pyarrow as pa
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.arrow_formats.record_encoder import RecordEncoder
+from bridge.backend import ENGINE_ERRORS, backend_of
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import ConcurrentRunError, KafkaError
@@ -225,7 +224,7 @@ def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> ProduceResult:
     try:
         # One row per task, collected because an aggregate would need a second stage.
         rows = counts.collect()
-    except (PySparkException, Py4JJavaError) as failed:
+    except ENGINE_ERRORS as failed:
         error = task_errors.error(failed)
         if error is None:
             raise
@@ -363,7 +362,7 @@ def produce(
         frame = records.encoded()
     spark = frame.sparkSession
     refuse_speculation(spark)
-    tasks = topic.sink.parallelism or spark.sparkContext.defaultParallelism
+    tasks = topic.sink.parallelism or backend_of(spark).parallelism
     task = _send_task(topic, encoder, tasks)
     assigned = frame
     if _sends_where_made(topic, unique_keys):

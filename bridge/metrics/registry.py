@@ -221,7 +221,7 @@ numBytesOut counter bytes publish total:bytes_out | Bytes of their keys and valu
 numBytesOutPerSecond gauge bytes/s publish rate:bytes_out | Bytes sent a second, last minute
 currentSendTime gauge ms publish last:send_seconds*1000 | How long sending the last range took
 commits counter commits all own:batches | Batches that were committed
-changes counter rows table changes kind | Rows changed in the table, by kind
+changes counter rows table changes kind | Rows changed in the table
 unchanged counter changes ingest total:unchanged | Changes without effect on the table
 bad_records counter records table total:bad_records | Bad records
 quarantined counter records table total:quarantined | Records and rows written to the quarantine

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from bridge.backend import Feature, backend_of
 from bridge.quality.verdict import Cost
 
 _DESCRIPTION = "spark.job.description"
@@ -52,8 +53,12 @@ class ScanMeter:
 @contextmanager
 def metered(spark: SparkSession, description: str) -> Iterator[ScanMeter]:
     """Gives the queries of this thread a job description, which Spark's UI shows: `description` and a random suffix."""
+    mark = f"{description} [{uuid.uuid4().hex[:8]}]"
+    if backend_of(spark).can(Feature.METRICS) is not None:
+        yield ScanMeter(spark, mark)
+        return
     context = spark.sparkContext
-    before, mark = context.getLocalProperty(_DESCRIPTION), f"{description} [{uuid.uuid4().hex[:8]}]"
+    before = context.getLocalProperty(_DESCRIPTION)
     _describe(context, mark)
     try:
         yield ScanMeter(spark, mark)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
@@ -13,13 +13,15 @@ from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
 from bridge.config.rules import check_columns
+from bridge.config.sequence import sequence_columns
 from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
+from bridge.config.validators import check_interval, check_sequence
 from bridge.ddl import Ddl
 from bridge.definition import DeltaTarget, Topic
-from bridge.errors import OptionError
+from bridge.errors import DefinitionError, OptionError
 from bridge.options import FORMATS
-from bridge.options.kinds import BOOLEAN, STRING
+from bridge.options.kinds import BOOLEAN, STRING, duration_ms
 from bridge.options.model import KAFKA, UPSERT, Option
 from bridge.options.scan import IDLE_TIMEOUT
 from bridge.schema import Column, MetadataColumn, PhysicalColumn
@@ -50,6 +52,8 @@ class Table:
     warnings: tuple[str, ...] = ()
     proctime: tuple[str, ...] = ()
     """Columns AS PROCTIME() in the script, which the table does not have."""
+    order: DeltaTarget = field(default_factory=DeltaTarget)
+    """How the changes of a topic are ordered in the table that keeps its rows; names no table."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -131,6 +135,38 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
     _check_columns(ddl, connector)
     delta = _delta(ddl.options, base) if connector is Connector.DELTA else None
     return Table(ddl.name, ddl, connector, delta=delta, idle_timeout_ms=idle_timeout_ms)
+
+
+SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
+"""Options of tables of topics, as `delta.sequence-by` (a list is separated by `;`) and `delta.delete-memory`."""
+
+
+def ordered(table: Table, options: Mapping[str, str]) -> Table:
+    """Returns the table with the order that the `options` SEQUENCE_BY and DELETE_MEMORY name. Raises OptionError."""
+    for key, value in options.items():
+        if isinstance(value, Secret):
+            raise OptionError(f"'{key}' cannot come from a secret, because reports show it; use ${{env:...}}")
+        if table.topic is None:
+            raise OptionError(
+                f"'{key}' orders the records of a topic; remove it from connector '{table.connector.value}'"
+            )
+        if SEQUENCE_BY not in options:
+            raise OptionError(f"'{key}' has no effect without '{SEQUENCE_BY}'; set it, or remove '{key}'")
+    if table.topic is None or SEQUENCE_BY not in options:
+        return table
+    names = tuple(name.strip() for name in options[SEQUENCE_BY].split(";"))
+    try:
+        check_sequence(list(names))
+        columns = sequence_columns(names, table.topic, f"'{SEQUENCE_BY}'")
+    except (DefinitionError, ValueError) as error:
+        text = str(error)
+        raise OptionError(text if text.startswith("'") else f"'{SEQUENCE_BY}' is {text}") from None
+    try:
+        memory = check_interval(options.get(DELETE_MEMORY, "7 d"))
+    except ValueError as error:
+        raise OptionError(f"'{DELETE_MEMORY}' is {error}") from None
+    order = DeltaTarget(sequence_by=columns, delete_memory_seconds=duration_ms(memory) / 1000)
+    return replace(table, order=order)
 
 
 def _connector(options: Mapping[str, str]) -> Connector:

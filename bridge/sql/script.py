@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -11,7 +11,7 @@ from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.secret import Secret
-from bridge.sql.connectors import Table, resolve_table
+from bridge.sql.connectors import DELETE_MEMORY, SEQUENCE_BY, Table, ordered, resolve_table
 from bridge.sql.inserts import plan_insert, plan_query, plan_view
 from bridge.sql.parse import parse_script
 from bridge.sql.plan import InsertPlan, Script
@@ -58,7 +58,7 @@ def load_script(
         monitoring=given.monitoring.relative_to(loading.base),
         warnings=(
             *given.warnings,
-            *_unused(given.lateness_ms, loading.inserts),
+            *_unused(given.lateness_ms, loading.inserts, tables),
             *(f"table {t.name}: {w}" for t in tables for w in t.warnings),
         ),
     )
@@ -93,9 +93,13 @@ def _loaded(
     return loading, statements, given
 
 
-def _unused(lateness_ms: int, inserts: list[InsertPlan]) -> Iterator[str]:
+def _unused(lateness_ms: int, inserts: list[InsertPlan], tables: Sequence[Table]) -> Iterator[str]:
     if lateness_ms and not any(plan.windows for plan in inserts):
         yield f"SET '{ALLOW_LATENESS}' has no effect: no INSERT has rows that come when their window closes"
+    read = {source.name for plan in inserts for source in plan.sources}
+    for table in tables:
+        if table.order.sequence_by and table.name not in read:
+            yield f"table {table.name}: '{SEQUENCE_BY}' has no effect: no INSERT reads the table"
 
 
 def _kept_rows(script: Script) -> Iterator[str]:
@@ -196,8 +200,10 @@ class _Loading:
             return self.substitution(value, str(source.error(f"'{key}'", at)))
 
         options = {key: substituted(key, value) for key, value in ddl.options.items()}
+        order = {key: options.pop(key) for key in (SEQUENCE_BY, DELETE_MEMORY) if key in options}
         try:
             table = resolve_table(replace(ddl, options=options), self.base, self.idle_timeout_ms)
+            table = ordered(table, order)
         except (OptionError, UnsupportedError) as error:
             raise _located(statement, error) from error
         left_out = tuple(

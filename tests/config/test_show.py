@@ -71,6 +71,8 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "merge_schema": False,
         "cluster_by": [],
         "merge_columns": [],
+        "sequence_by": [],
+        "delete_memory_seconds": 604_800.0,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -96,6 +98,8 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "merge_schema": False,
             "cluster_by": [],
             "merge_columns": [],
+            "sequence_by": [],
+            "delete_memory_seconds": 604_800.0,
         },
         "on_failure": "fail",
         "report": None,

@@ -36,6 +36,8 @@ def check_line(line: str) -> None:
     words = shlex.split(re.sub(r"(^|\s)#.*", "", line))  # in `archive.tar.gz#name` no comment begins
     for word in words:
         assert not _SHIPPED.fullmatch(word) or (ROOT / word).is_file(), f"{word} is not in the repository"
+    while words and re.fullmatch("[A-Z]+=.*", words[0]):  # a variable of this command
+        del words[0]
     if not words or words[0] in _SHELL:
         return
     program, *arguments = words

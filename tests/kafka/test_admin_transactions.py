@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from pyspark.sql import SparkSession
 
+from bridge.backend.connect import ConnectBackend
 from bridge.definition import DeliveryGuarantee, Sink, Topic
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, OptionError, UnsupportedError
@@ -115,9 +116,8 @@ def test_a_broker_that_is_away_or_refuses_the_login(spark: SparkSession, broker:
 
 
 class _NoJvm:
-    @property
-    def _jvm(self) -> object:
-        raise RuntimeError("[JVM_ATTRIBUTE_NOT_SUPPORTED]")
+    def __init__(self) -> None:
+        self._bridge_backend = ConnectBackend(self)  # type: ignore[arg-type]
 
 
 @pytest.mark.versions

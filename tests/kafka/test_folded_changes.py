@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, cast
 
 import pytest
@@ -36,9 +37,10 @@ class _Record:
 def part(*key: str, **more: Any) -> FoldedChanges:
     key_spec = more.pop("key_spec", None)
     key_decoder = None if key_spec is None else arrow_decoder(key_spec)
-    key = key or ("id",)
-    decoder = made_changes(spec("debezium-json", _TYPES), key)
-    reading = ChangeReading(decoder, key_decoder, key, more.pop("not_null", ()), more.pop("watermark", None))
+    key, sequence = key or ("id",), more.pop("sequence", ())
+    decoder = made_changes(spec("debezium-json", _TYPES), (*key, *sequence))
+    not_null, watermark = more.pop("not_null", ()), more.pop("watermark", None)
+    reading = ChangeReading(decoder, key_decoder, key, sequence, not_null, watermark)
     return FoldedChanges(PartitionRange("t", 0, 0, 1), reading, **more)
 
 
@@ -109,6 +111,46 @@ def test_drawn_histories_in_any_portions(seed: int, count: int, keys: int) -> No
         if draw.random() < 0.2:
             folded.size()
     assert as_texts(rows(folded)) == as_texts(expected(changes))
+
+
+@pytest.mark.parametrize(("seed", "count", "keys"), [(1, 300, 5), (2, 45_000, 40)])
+def test_drawn_histories_by_a_sequence_in_any_portions(seed: int, count: int, keys: int) -> None:
+    """Of two columns, with late and equal values. An update of the same key has no deletion."""
+    draw, folded = random.Random(seed), part("id", "sub", sequence=("at", "name"))
+    events, changes = list[Any](), list[Change]()
+
+    def image(id: int) -> dict[str, Any]:
+        at = f"2026-11-28 10:00:00.{draw.randrange(30):03}"
+        return {
+            "id": id,
+            "sub": draw.choice(["a", None]),
+            "name": draw.choice(["", "1", "10", "9"]),
+            "at": at,
+        }
+
+    def change(kind: RowKind, row: dict[str, Any]) -> None:
+        key = (row["id"], row["sub"])
+        changes.append(Change(kind, key, row, (len(changes),), (row["at"], row["name"])))
+
+    for _ in range(count):
+        op, before, after = draw.choice("cudu"), image(draw.randrange(keys)), image(draw.randrange(keys))
+        if op == "u" and draw.random() < 0.7:
+            before |= {"id": after["id"], "sub": after["sub"]}
+        is_moved = (before["id"], before["sub"]) != (after["id"], after["sub"])
+        if op == "d" or (op == "u" and is_moved):
+            change(RowKind.DELETE, before)
+        if op in "cu":
+            change(RowKind.INSERT, after)
+        events.append(event(op, before if op in "ud" else None, after if op in "cu" else None))
+    for at in range(0, count, 7_000):
+        add(folded, *events[at : at + 7_000])
+    found = [(r["id"], r["sub"], r["__kind"], r["at"], r["name"]) for r in folded.table().to_pylist()]
+    wanted = [
+        (*cast(tuple[Any, Any], c.key), "-D" if c.kind.retracts else "+U", datetime.fromisoformat(at), name)
+        for c in compact(changes)
+        for at, name in (c.sequence,)
+    ]
+    assert sorted(found, key=str) == sorted(wanted, key=str)
 
 
 def test_the_bytes_that_are_kept() -> None:

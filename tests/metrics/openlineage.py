@@ -13,7 +13,7 @@ import attr
 import jsonschema
 from openlineage.client import generated
 
-from bridge.metrics.lineage import OFFSETS_SCHEMA
+from bridge.metrics.openlineage_events import OFFSETS_SCHEMA
 
 _URI = {"type": "string", "pattern": "^[a-z][a-z0-9+.-]*:[!-~]+$"}
 _FACET = {

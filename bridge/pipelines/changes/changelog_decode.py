@@ -139,12 +139,13 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     Returns one change per key, the last one, where `definition.compacts_first`; otherwise all changes. With `fast`,
     `__bad` may be NEEDS_FULL_DECODE: the frame is then incomplete, and must be decoded again without `fast`.
     """
+    sequence = definition.delta.sequence_by
     if not definition.topic.is_upsert:
-        return _judged(decode_events(records, definition.topic, fast=fast), definition)
+        return _judged(decode_events(records, definition.topic, sequence=sequence, fast=fast), definition)
     keyed = decode_keys(records, definition.topic, fast=fast)
     if definition.compacts_first:
         keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-    return _judged(decode_values(keyed, definition.topic, fast=fast), definition)
+    return _judged(decode_values(keyed, definition.topic, sequence=sequence, fast=fast), definition)
 
 
 def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
@@ -163,11 +164,12 @@ def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definitio
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Leave out bad changes of decoded `changes` and keep the last change per key; all changes without a key."""
+    """Leave out bad changes of decoded `changes` and keep the last change per key, by `delta.sequence-by`; all changes
+    without a key."""
     good = changes.where(is_good())
     if definition.topic.appends or definition.compacts_first:
         return good
-    return compact.latest_by_offset(good, list(definition.primary_key))
+    return compact.latest_by_offset(good, list(definition.primary_key), definition.delta.sequence_by)
 
 
 def resolve_unavailable(

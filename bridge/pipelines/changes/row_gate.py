@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.backend import backend_of
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts
 from bridge.definition import Definition, Gate, GateAction
 from bridge.errors import DefinitionError, QualityError, TableError
@@ -186,7 +187,7 @@ class _Session:
     compiled rules."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.spark, self._id = spark, spark.sparkContext.applicationId
+        self.spark, self._id = spark, backend_of(spark).application
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Session) and other._id == self._id

@@ -6,6 +6,7 @@ the record, `bad-records` decides about it, and verify, resync and replay agree 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.errors import PySparkException
@@ -33,7 +34,9 @@ def with_constraints(definition: Definition, table: Table) -> Definition:
 
 
 def mark_unfit(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Mark decoded `changes` whose row the table does not accept as bad; `__bad` names the first constraint."""
+    """Mark decoded `changes` whose row the table does not accept as bad; `__bad` names the first constraint. Before
+    that, those that `delta.sequence-by` cannot order."""
+    changes = _mark_unordered(changes, definition.delta.sequence_by)
     if not definition.constraints:
         return changes
     unfit = [
@@ -43,6 +46,33 @@ def mark_unfit(changes: DataFrame, definition: Definition) -> DataFrame:
     judged = is_judged(changes, retractions=definition.topic.appends)
     reason = F.coalesce(col(BAD), F.when(judged, F.coalesce(*unfit)))
     return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
+
+
+def _mark_unordered(changes: DataFrame, sequence: Sequence[str]) -> DataFrame:
+    """Mark good changes without a value of the columns `sequence`, as AUTO CDC accepts none without, and those that
+    leave out values of the row: an earlier change that sets them may come later."""
+    if not sequence:
+        return changes
+    unordered = [
+        F.when(
+            col(name).isNull(),
+            F.lit(f"column {name!r} has no value, and delta.sequence-by orders changes by it"),
+        )
+        for name in sequence
+    ]
+    columns = {}
+    if UNAVAILABLE in changes.columns:
+        left_out = F.concat(
+            F.lit("value: it leaves out "),
+            F.array_join(UNAVAILABLE, ", "),
+            F.lit(
+                ", which may be in an earlier change that comes later (delta.sequence-by); let it have all columns"
+            ),
+        )
+        unordered.append(F.when(F.size(UNAVAILABLE) > 0, left_out))
+        columns[UNAVAILABLE] = F.lit(None).cast("array<string>")
+    reason = F.coalesce(col(BAD), F.when(~col(KIND).isin(SKIP, DROPPED), F.coalesce(*unordered)))
+    return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason, **columns})
 
 
 def is_judged(changes: DataFrame, *, retractions: bool = False) -> Column:

@@ -78,9 +78,11 @@ def verify(
 
     Ingests, publishes and other writers that run meanwhile do not disturb it, nor does compaction (see
     Comparison.superseded). Without `direction`, the one that has progress is verified; DefinitionError if there is none
-    or both. Raises GapError if the topic no longer starts at offset 0, or was recreated.
+    or both. Raises GapError if the topic no longer starts at offset 0, or was recreated, or is compacted under
+    `delta.sequence-by`.
     """
     resolved = admin.resolve(definition.topic)
+    refuse_compacted(definition, resolved)
     state = admin.describe(resolved)
     snapshot, direction = _choose_snapshot(spark, definition, direction, resolved, state)
     start = _start_of_topic(state.earliest, snapshot.end)
@@ -178,6 +180,16 @@ def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
                 "`bridge resync FILE` makes both sides equal as they are now"
             )
     return Offsets({key: 0 for key in end.by_partition})
+
+
+def refuse_compacted(definition: Definition, topic: Topic) -> None:
+    """Raise GapError where a sequence orders the changes of a compacted topic, which does not determine the rows."""
+    if definition.delta.sequence_by and _compacts(topic):
+        raise GapError(
+            f"{definition.name!r}: {topic.title} is compacted, and compaction keeps the last record of a key, not the "
+            "one with the greatest value of `delta.sequence-by`: the topic alone does not determine the rows. Set "
+            "cleanup.policy=delete, and retention.ms to the time for which the topic is to be compared"
+        )
 
 
 def _compacts(topic: Topic) -> bool:

@@ -47,7 +47,7 @@ class AppendedBatch:
 
 
 class AppendReader:
-    """Reads batches of a topic for a pipeline that `unsupported` does not refuse. See `ConsumerReader`.
+    """Reads batches of a topic for a pipeline that `refuse_unsupported` accepts. See `ConsumerReader`.
 
     Raises NotThisWay for a table to which no files can be appended."""
 
@@ -61,9 +61,8 @@ class AppendReader:
     def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> AppendedBatch:
         """Write the rows of the records from `start` to `end` into data files. Raises as `ConsumerReader.read`, and
         NotThisWay where the table has changed; no file is left then."""
-        self._job.begin_group(job_group)
         target = self._appends.target()
-        found = self._job.run(ranges_between(start, end), self._task(target))
+        found = self._job.run(ranges_between(start, end), self._task(target), tag=job_group)
         return AppendedBatch(
             target,
             tuple(add for files in found for add in files.adds),

@@ -118,8 +118,8 @@ def apply_batch(
         unexpected, warnings = judge_rows(compacted, definition)
         with step("merge", f"merging batch {progress.batch}"):
             progress = replace(progress, newest_ms=decoded.read.newest_ms, reader=told("spark", reader))
-            merged, engine = merge(decoded, compacted, definition, table, engines, progress)
-        applied = report(decoded, compacted, merged, engine, unexpected, warnings)
+            merged, engine, more = merge(decoded, compacted, definition, table, engines, progress)
+        applied = report(decoded, compacted, merged, engine, unexpected, (*warnings, *more))
         return replace(applied, reader=progress.reader)
 
 
@@ -188,11 +188,11 @@ def merge(
     table: Table,
     engines: Engines,
     progress: IngestProgress,
-) -> tuple[MergeResult, str]:
+) -> tuple[MergeResult, str, tuple[str, ...]]:
     """Write bad records to the quarantine, then commit the rows together with `progress`.
 
-    Returns what the commit did, and the merge engine with the reason for it. A run that dies between the two writes
-    finds its records in the quarantine and does not write them twice.
+    Returns what the commit did, the merge engine with the reason for it, and warnings. A run that dies between the two
+    writes finds its records in the quarantine and does not write them twice.
     """
     target = table.on(decoded.records.sparkSession)
     stats = decoded.stats
@@ -202,14 +202,15 @@ def merge(
         failpoints.hit("ingest.put-aside")
     failpoints.hit("ingest.before-merge")
     if definition.topic.appends:
-        merged, engine = append_batch(target, compacted.rows, rows=compacted.keys, progress=progress), ""
+        appended = append_batch(target, compacted.rows, rows=compacted.keys, progress=progress)
+        merged, engine, warnings = appended, "", tuple[str, ...]()
     else:
         by_engine = engines.merge(
             target, compacted.rows, key=definition.primary_key, adds=compacted.upserts, progress=progress
         )
-        merged, engine = by_engine.result, str(by_engine)
+        merged, engine, warnings = by_engine.result, str(by_engine), by_engine.warnings
     failpoints.hit("ingest.after-merge")
-    return merged, engine
+    return merged, engine, warnings
 
 
 def report(

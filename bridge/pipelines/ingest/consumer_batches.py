@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import floor
 from types import TracebackType
@@ -53,6 +53,7 @@ __all__ = [
     "apply_latest",
     "consumer_batches",
     "next_end",
+    "ranges_of_source",
 ]
 
 
@@ -120,7 +121,7 @@ def apply_latest(
         engine=str(merged),
         reader=progress.reader,
         unexpected=unexpected,
-        warnings=warnings,
+        warnings=(*warnings, *merged.warnings),
     )
 
 
@@ -248,6 +249,25 @@ def consumer_batches(run: RunState) -> ConsumerBatches[Any]:
     return ConsumerBatches(run, appended, partial(apply_appended, appends, judge=judge))
 
 
+@dataclass(frozen=True)
+class _NoConsumers:
+    """The reader of batches that Spark's batch source reads."""
+
+    reason: str
+
+    def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch:
+        raise NotThisWay(self.reason)
+
+    def cancel(self, job_group: str) -> None:
+        """Nothing runs."""
+
+
+def ranges_of_source(run: RunState, reason: str) -> ConsumerBatches[Any]:
+    """Return batches that Spark's batch source reads, from offsets to offsets, because of the `reason`."""
+    apply = partial(apply_latest, run.definition, run.table, engines=run.engines)
+    return ConsumerBatches(run, _NoConsumers(reason), apply, gives_up=False)
+
+
 class ConsumerBatches(Generic[_Batch]):
     """Reads the topics as they are now. `gave_up` says why Spark's source is to read on; None as long as it is not."""
 
@@ -256,9 +276,11 @@ class ConsumerBatches(Generic[_Batch]):
         run: RunState,
         reader: BatchReader[_Batch],
         apply_batch: Callable[[_Batch, IngestProgress], AppliedBatch],
+        *,
+        gives_up: bool = True,
     ) -> None:
         self._run, self._reader, self._apply_batch = run, ReadAhead(reader), apply_batch
-        self._not_read = 0
+        self._gives_up, self._not_read = gives_up and run.definition.reader is Reader.AUTO, 0
         self.gave_up: str | None = None
 
     def apply(self) -> bool:
@@ -341,7 +363,7 @@ class ConsumerBatches(Generic[_Batch]):
         run = self._run
         self._reader.discard()  # what makes this batch useless makes the next one useless
         self._not_read += 1
-        if self._not_read == _NOT_READ_IN_A_ROW and run.definition.reader is Reader.AUTO:
+        if self._not_read == _NOT_READ_IN_A_ROW and self._gives_up:
             self.gave_up = reason
         records = source.read(run.spark, run.topic, start, progress.offsets)
         applied = apply_batch(

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bridge.backend import ENGINE_ERRORS, backend_of
 from bridge.errors import MissingPackageError
 from bridge.kafka.range_parts import PartitionRange
 from bridge.kafka.task_errors import TaskErrors
@@ -48,10 +47,12 @@ class ConsumerJob:
     @property
     def tasks(self) -> int:
         """The number of tasks of a large batch: one per core."""
-        return max(1, self.spark.sparkContext.defaultParallelism)
+        return backend_of(self.spark).parallelism
 
-    def run(self, ranges: Sequence[PartitionRange], task: ConsumerTask[_Found]) -> list[_Found]:
-        """Return what the tasks have found, in no order.
+    def run(
+        self, ranges: Sequence[PartitionRange], task: ConsumerTask[_Found], *, tag: str | None = None
+    ) -> list[_Found]:
+        """Return what the tasks have found, in no order. With a `tag`, `cancel` ends it.
 
         Raises NotThisWay if one of them yields it, and where the executors lack a package that is not `required`;
         MissingPackageError where it is; GapError and KafkaError of a task; Spark's errors.
@@ -60,11 +61,9 @@ class ConsumerJob:
             return []
         given = shares(ranges, self.tasks)
         errors = TaskErrors(expected(self.properties))
-        # Of Spark SQL the planning alone would take longer than the tasks of a small batch.
-        job = self.spark.sparkContext.parallelize(given, len(given)).mapPartitions(errors.task(task.run))
         try:
-            results: list[_Found | NotThisWay] = job.collect()
-        except (PySparkException, Py4JJavaError) as failure:
+            results = backend_of(self.spark).run_tasks(errors.task(task.run), given, tag=tag)
+        except ENGINE_ERRORS as failure:
             error = errors.error(failure)
             if isinstance(error, MissingPackageError) and not self.required:
                 raise NotThisWay(str(error).partition(":")[0]) from None
@@ -76,14 +75,9 @@ class ConsumerJob:
             found.append(result)
         return found
 
-    def begin_group(self, job_group: str | None) -> None:
-        """Give the jobs of this thread a group, if one is named, which `cancel` ends."""
-        if job_group is not None:
-            self.spark.sparkContext.setJobGroup(job_group, "read ahead", interruptOnCancel=True)
-
     def cancel(self, job_group: str) -> None:
         """End the job of a `run` in another thread, which then raises Spark's error. Does nothing without one."""
-        self.spark.sparkContext.cancelJobGroup(job_group)
+        backend_of(self.spark).cancel(job_group)
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[PartitionRange]:

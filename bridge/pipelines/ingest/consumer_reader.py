@@ -39,7 +39,8 @@ class LatestBatch:
     """The last change of each key in a batch."""
 
     changes: pa.Table
-    """The table's columns and `__kind`: '+U' or, with the key columns only, '-D'. One row for each key, in no order."""
+    """The table's columns and `__kind`: '+U' or, with the columns of the key and the sequence only, '-D'. One row for
+    each key, in no order."""
     read: ReadCounts
     end: Offsets
     """Where the batch ends: at the end that was asked for or, in partitions of tasks that keep more than their share of
@@ -50,12 +51,12 @@ class LatestBatch:
 
 
 class ConsumerReader:
-    """Reads batches of a topic for a pipeline that `unsupported` does not refuse."""
+    """Reads batches of a topic for a pipeline that `refuse_unsupported` accepts."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic, table: Table) -> None:
         self._topic, self._table = topic, table
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
-        self._key = definition.primary_key
+        self._key, self._sequence = definition.primary_key, definition.delta.sequence_by
         self._not_null = not_null_columns(definition)
         self._decodes_all = not definition.compacts_first
         self._partitions = {c.partition for c in definition.constraints if c.partition is not None}
@@ -71,10 +72,9 @@ class ConsumerReader:
         this thread, are of that group, which `cancel` ends. Raises GapError and KafkaError of a task, KafkaError for
         a schema registry that cannot be reached, and Spark's errors.
         """
-        self._job.begin_group(job_group)
         ranges = ranges_between(start, end)
         task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
-        parts = self._job.run(ranges, task)
+        parts = self._job.run(ranges, task, tag=job_group)
         changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
@@ -121,7 +121,7 @@ class ConsumerReader:
         topic, schema = self._topic, self._topic.schema
         key, value = topic.key, topic.value
         key_decoder = None if key is None else arrow_decoder(key)
-        decoder = change_arrow_decoder(value, schema.primary_key)
+        decoder = change_arrow_decoder(value, (*schema.primary_key, *self._sequence))
         return lambda limit_bytes: LatestChangesTask(
             settings=for_consumer(topic),
             reading=ChangeReading(
@@ -130,6 +130,7 @@ class ConsumerReader:
                 if key is None or key_decoder is None
                 else with_writer_schemas(key_decoder, key),
                 key=schema.primary_key,
+                sequence=self._sequence,
                 not_null=self._not_null,
                 watermark=schema.watermark.column if schema.watermark else None,
             ),

@@ -29,6 +29,11 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     schema = topic.schema
     if definition.quarantines_rows and not topic.appends:
         raise NotThisWay("the gate quarantines rows, superseded ones, too")
+    sequence = definition.delta.sequence_by
+    if sequence and topic.is_upsert:
+        raise NotThisWay(
+            "delta.sequence-by orders the changes, and consumers keep the last record of each key"
+        )
     if definition.merge.engine is Engine.SPARK and not topic.appends:
         raise NotThisWay("merge.engine is spark")
     special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]
@@ -43,7 +48,7 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay(f"'properties.{java[0]}' is for Spark's reader")
     if topic.parallelism is not None:
         raise NotThisWay("scan.parallelism is for Spark's reader")
-    _refuse_undecoded(topic)
+    _refuse_undecoded(topic, sequence)
 
 
 def refuse_unsupported_table(definition: Definition, topic: Topic, table: Table) -> FileAppends | None:
@@ -80,7 +85,7 @@ def _is_given(column: Column, topic: Topic) -> bool:
     )
 
 
-def _refuse_undecoded(topic: Topic) -> None:
+def _refuse_undecoded(topic: Topic, sequence: tuple[str, ...]) -> None:
     if topic.key is not None:
         arrow_decoder(topic.key)
     if topic.appends:
@@ -93,7 +98,7 @@ def _refuse_undecoded(topic: Topic) -> None:
         missing = [c.name for c in topic.schema.physical if c.name not in topic.value.columns]
         if missing:
             raise NotThisWay(f"column {missing[0]!r} is in the record's key only")
-        change_arrow_decoder(topic.value, topic.schema.primary_key)
+        change_arrow_decoder(topic.value, (*topic.schema.primary_key, *sequence))
 
 
 def _is_timestamp(topic: Topic, name: str) -> bool:

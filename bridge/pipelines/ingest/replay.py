@@ -21,6 +21,7 @@ from bridge.decode import UNAVAILABLE
 from bridge.definition import Definition, DeltaTarget, Topic
 from bridge.delta import quarantine
 from bridge.delta.append import append_batch
+from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_semantics import semantics_of
@@ -139,6 +140,10 @@ class _Run:
                 merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
             else:
                 folded = persist(self._compact(records, good, first, persist))
+                if self.definition.delta.sequence_by:
+                    memory = DeleteMemory.open(self.table, self.definition.primary_key)
+                    folded = persist(memory.without_older(folded))
+                    memory.remember(folded)
                 merged = SparkEngine().merge(
                     self.table,
                     folded,

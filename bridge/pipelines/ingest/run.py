@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import Feature, backend_of
 from bridge.definition import Definition, Reader
 from bridge.delta.delta_errors import BrokenConstraint
 from bridge.delta.rows_taken_back import RowsTakenBack
@@ -25,7 +26,7 @@ from bridge.errors import DefinitionError
 from bridge.metrics import Listener, Summary, ignore
 from bridge.metrics.monitoring import monitored
 from bridge.metrics.steps import watched
-from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches
+from bridge.pipelines.ingest.consumer_batches import ConsumerBatches, consumer_batches, ranges_of_source
 from bridge.pipelines.ingest.consumer_support import CONFIGURED, refuse_unsupported
 from bridge.pipelines.ingest.run_state import RunState
 from bridge.pipelines.ingest.stream_batches import StreamBatches
@@ -48,19 +49,19 @@ def warm_up(spark: SparkSession) -> threading.Thread:
 
     A failure is none: the first batch starts what is missing, and reports what cannot be imported.
     """
-    context = spark.sparkContext
-    application = str(context.applicationId)
-    tasks = 0 if application in _warm else context.defaultParallelism
+    backend = backend_of(spark)
+    application = backend.application
+    tasks = 0 if application in _warm else backend.parallelism
     _warm.add(application)
 
     def start() -> None:
         try:
             if tasks:
-                context.parallelize(range(tasks), tasks).mapPartitions(_import).collect()
+                backend.run_tasks(_import, range(tasks))
         except Exception:  # the first batch will say so
             _warm.discard(application)
 
-    # Shared by threads: the SparkContext alone (py4j opens a connection for each thread).
+    # Shared by threads: the backend alone (py4j opens a connection for each thread).
     thread = threading.Thread(target=start, name="warm-up", daemon=True)
     thread.start()
     return thread
@@ -185,7 +186,7 @@ class _Run:
         state = self._state
         reader, definition = state.definition.reader, state.definition
         if reader is Reader.SPARK:
-            return StreamBatches(state, CONFIGURED)
+            return self._source_batches(CONFIGURED)
         try:
             if self._gave_up is not None:
                 raise NotThisWay(self._gave_up)
@@ -197,7 +198,13 @@ class _Run:
                     f"{definition.name!r}: `ingest.reader: consumer` is not possible, as {reason}; leave the option "
                     "out, and Spark's Kafka source reads where consumers cannot"
                 ) from reason
-            return StreamBatches(state, str(reason))
+            return self._source_batches(str(reason))
+
+    def _source_batches(self, reason: str) -> ConsumerBatches[Any] | StreamBatches:
+        """Batches of Spark's source: of its streaming one where the bridge can be its callback; else ranges."""
+        if backend_of(self._state.spark).can(Feature.STREAMS) is None:
+            return StreamBatches(self._state, reason)
+        return ranges_of_source(self._state, reason)
 
     def _commit_start(self) -> None:
         """Commit where a first run starts, unless that is the earliest offset, as a batch without records.

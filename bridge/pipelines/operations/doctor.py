@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import backend_of
 from bridge.commit_operations import NO_ROWS, OTHER_NO_ROWS
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
@@ -310,7 +311,7 @@ class _Doctor:
 
     def executors(self) -> Found:
         check_executors(self._spark, self._definition, sends=self._sends)
-        yield Outcome.FINE, str(self._spark.sparkContext.master)
+        yield Outcome.FINE, backend_of(self._spark).master
 
     def disk(self) -> Found:
         local = str(self._spark.conf.get("spark.local.dir", "/tmp")).split(",")

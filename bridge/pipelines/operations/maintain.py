@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.console import duration
 from bridge.definition import Definition, Maintenance
 from bridge.delta import optimize_vacuum
+from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import MARGIN_SECONDS, FeedConsumers, Lag, lags
 from bridge.delta.file_statistics import repair_statistics
@@ -48,7 +49,8 @@ class Maintained:
 
 
 def maintain(spark: SparkSession, definition: Definition, *, forget: str | None = None) -> Maintained:
-    """Run the section `maintenance` once, whether or not it is due; without the section, OPTIMIZE and VACUUM.
+    """Run the section `maintenance` once, whether or not it is due; without the section, OPTIMIZE and VACUUM. Deletions
+    that are older than `delta.delete-memory` are forgotten.
 
     `forget` unregisters a publish that will not run again, so that VACUUM no longer keeps files for it. Safe beside a
     running ingest and publish: a conflict is tried again. Raises DefinitionError for a publish that is not registered,
@@ -63,8 +65,13 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
         raise DefinitionError(
             f"--forget-consumer {forget}: no such publish is registered at {table}; registered: {registered}"
         )
-    done = maintain_table(table, definition.maintenance or Maintenance(), consumers)
-    return done if forget is None else Maintained(**{**asdict(done), "forgotten": forget})
+    done = replace(
+        maintain_table(table, definition.maintenance or Maintenance(), consumers), forgotten=forget
+    )
+    if not definition.delta.sequence_by:
+        return done
+    warnings = (done.warning, DeleteMemory.open(table, definition.primary_key).forget())
+    return replace(done, warning="; ".join(filter(None, warnings)) or None)
 
 
 def maintain_table(table: Table, settings: Maintenance, consumers: FeedConsumers) -> Maintained:

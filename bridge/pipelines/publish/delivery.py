@@ -17,6 +17,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import failpoints
+from bridge.backend import backend_of
 from bridge.columns import POSITION
 from bridge.definition import Definition
 from bridge.delta.data_files import data_files, digest
@@ -253,7 +254,7 @@ def delivery_for(spark: SparkSession, definition: Definition, destination: Desti
     """The delivery that `sink.delivery-guarantee` names, inside the block."""
     topic = destination.topic
     log = PublishLog(spark, definition.run.checkpoint, definition.name)
-    sharding = sharding_for(topic, spark.sparkContext.defaultParallelism)
+    sharding = sharding_for(topic, backend_of(spark).parallelism)
     if sharding is None:
         yield AtLeastOnce(destination, log)
         return

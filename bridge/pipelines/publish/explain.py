@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import backend_of
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
 from bridge.delta.publish_log import PublishLog
@@ -48,7 +49,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     """
     endpoints = Endpoints(spark, definition)
     topic, table = endpoints.topic, endpoints.table
-    sharding = sharding_for(topic, spark.sparkContext.defaultParallelism)
+    sharding = sharding_for(topic, backend_of(spark).parallelism)
     planner = RangePlanner(definition, table, sharding, FileShardLimits.from_environment())
     progress = PublishLog(spark, definition.run.checkpoint, definition.name).last()
     latest = change_feed.latest_version(table)

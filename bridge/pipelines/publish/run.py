@@ -20,6 +20,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import compact, failpoints
+from bridge.backend import backend_of
 from bridge.columns import AFTER
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
@@ -207,7 +208,7 @@ class _Run:
 
     def _begin(self, destination: Destination) -> None:
         """Continue where the last run ended, or begin at `publish.start`."""
-        sharding = sharding_for(self.endpoints.topic, self.spark.sparkContext.defaultParallelism)
+        sharding = sharding_for(self.endpoints.topic, backend_of(self.spark).parallelism)
         self.planner = RangePlanner(self.definition, self.endpoints.table, sharding, self.file_shard_limits)
         self.foreign_writes = ForeignWriteMonitor(self.definition, self.delivery, self.notices)
         start = _start_position(self.definition, self.endpoints.table, self.delivery, self.planner)

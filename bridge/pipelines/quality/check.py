@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from bridge.backend import ENGINE_ERRORS, backend_of
 from bridge.columns import KIND, POSITION, col
 from bridge.config.paths import is_uri
 from bridge.config.storage_locations import default_report
@@ -45,7 +45,6 @@ from bridge.quality.summary import STATES, state_of
 from bridge.quality.verdict import History, PastRun, Subject, Verdict
 from bridge.rows import RowKind
 from bridge.small_files import TextFile
-from bridge.storage import local_path
 from bridge.version import own_version
 
 _NEEDS_OTHER_ROWS = (
@@ -294,14 +293,14 @@ def write_file(spark: SparkSession, text: str, place: str, what: str) -> None:
         write(text, place, what)
         return
     try:
-        local = local_path(spark, place)
+        local = backend_of(spark).files.local_path(place)
         if local is None:
             TextFile(spark, place).write(text)
-    except Py4JJavaError as failed:
+    except ENGINE_ERRORS as failed:
         names = ", ".join(sorted(error_names(failed)))
         raise BridgeError(f"{place}: {what} cannot be written: {names}") from failed
     if local is not None:
-        write(text, local[1], what)
+        write(text, local, what)
 
 
 def load_suite(spark: SparkSession, file: str) -> Suite:
@@ -328,20 +327,20 @@ def _exists(spark: SparkSession, file: str) -> bool:
         return Path(file).exists()
     try:
         return TextFile(spark, file).read() is not None
-    except Py4JJavaError as failed:
+    except ENGINE_ERRORS as failed:
         raise _unreadable(file, failed) from failed
 
 
 def _stored_text(spark: SparkSession, file: str) -> str:
     try:
         text = TextFile(spark, file).read()
-    except Py4JJavaError as failed:
+    except ENGINE_ERRORS as failed:
         raise _unreadable(file, failed) from failed
     if text is None:
         raise DefinitionError(f"{file}: the quality suite cannot be read: there is no such file")
     return text
 
 
-def _unreadable(file: str, failed: Py4JJavaError) -> DefinitionError:
+def _unreadable(file: str, failed: Exception) -> DefinitionError:
     names = ", ".join(sorted(error_names(failed)))
     return DefinitionError(f"{file}: the quality suite cannot be read: {names}; check the URI and the login")

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge import compact, failpoints
+from bridge.backend import Feature, require
 from bridge.columns import AFTER, BEFORE, POSITION, col
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition
@@ -49,12 +50,15 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     refuses to continue before. A publish that runs at the same time ends when it next records its progress. `dry_run`
     writes nothing, and fences no other run.
 
-    Raises DefinitionError for a table without a PRIMARY KEY, TableError for one with duplicate keys, BadRecordError for
-    a record of the topic whose key cannot be decoded, QualityError under `gate: fail`, KafkaError, ConcurrentRunError.
+    Raises UnsupportedError through Spark Connect, DefinitionError for a table without a PRIMARY KEY, TableError for one
+    with duplicate keys, BadRecordError for a record of the topic whose key cannot be decoded, QualityError under `gate:
+    fail`, KafkaError, ConcurrentRunError.
     """
     refuse_appends(definition)
     refuse_unpublishable(definition.topic)
     row_gate.refuse_quarantine(definition)
+    if not dry_run:
+        require(spark, Feature.WORKING_FILES, "bridge resync of a topic")
     check_executors(spark, definition, sends=not dry_run)
     topic, table = admin.resolve(definition.topic), published_table(spark, definition)
     topic, table = with_added_columns(definition, topic, table, table.read({}).schema)

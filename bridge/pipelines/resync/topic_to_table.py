@@ -14,6 +14,7 @@ from bridge import failpoints
 from bridge.columns import KIND, col, differs, retracts, same_key
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
+from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_statistics import repair_statistics
 from bridge.delta.ingest_progress import last_batch, read_progress
@@ -31,13 +32,14 @@ from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
 from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.changes.unfit_rows import with_constraints
+from bridge.pipelines.compare.verify import refuse_compacted
 from bridge.pipelines.resync.report import Resync, refuse_appends
 from bridge.pipelines.runtime.executors import check_executors
 from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.lineage import ingest_flow, tracked_command
 from bridge.pipelines.runtime.monitoring import Notices
-from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table
+from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table, record_order
 from bridge.rows import RowKind
 
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
@@ -53,7 +55,8 @@ def resync(
 
     Only differences are written: rows are inserted, updated, or deleted where the topic does not have their key (its
     tombstone may be gone), and a key with several rows gets one. In a table that several pipelines merge into, only the
-    pipeline's own columns are repaired (`merge_own_columns`), and a key with several rows is a TableError. Bad records
+    pipeline's own columns are repaired (`merge_own_columns`), and a key with several rows is a TableError. Changes are
+    ordered by `delta.sequence-by`, also where those of the table were ordered otherwise until now. Bad records
     are treated as in an ingest. Before the commit nothing has changed, after it everything has; run again, it does what
     is left to do. Changes that other writers make to the table while it runs may survive it. `dry_run` writes nothing.
 
@@ -68,6 +71,7 @@ def resync(
     _refuse_rows_from_elsewhere(definition)
     check_executors(spark, definition, sends=False)
     topic = admin.resolve(definition.topic)
+    refuse_compacted(definition, topic)
     state = admin.describe(topic)
     keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
@@ -77,7 +81,7 @@ def resync(
         acquire_lease(spark, definition, "ingest", verb="resync") as lease,
         tracked_command(spark, definition, "resync", ingest_flow),
     ):
-        table = ingest_table(spark, definition)
+        table = ingest_table(spark, definition, any_order=True)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, lease).run()
 
 
@@ -141,8 +145,8 @@ class _Run:
             records = source.read(spark, self.topic, self.state.earliest, end)
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
             changes, stats = self._read(records, rows, persist)
-            folded = changelog_decode.fold(changes, definition).where(~retracts())
-            topic_rows = persist(own_rows(folded, definition))
+            folded = changelog_decode.fold(changes, definition)
+            topic_rows = persist(own_rows(folded.where(~retracts()), definition))
             differences = persist(_differences(topic_rows, rows, table, key, self.keep_missing))
             counts = {
                 row[0]: row[1]
@@ -161,7 +165,10 @@ class _Run:
                 notices.add(self.lease.warning, statistics, *gate_warnings)
                 quarantine_bad_records(definition, spark, records, changes, stats, progress)
                 self.lease.check()
+                if definition.delta.sequence_by:
+                    DeleteMemory.open(table, key).remember(folded)
                 version = self._write(differences, sum(changed.values()), progress)
+                record_order(table)
         return Resync(
             pipeline=definition.name,
             direction="ingest",

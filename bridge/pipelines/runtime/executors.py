@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bridge.backend import ENGINE_ERRORS, backend_of, is_connect
 from bridge.bridge_folders import scratch_name
 from bridge.definition import Definition, Reader
 from bridge.errors import BridgeError, TableError
@@ -32,7 +31,6 @@ from bridge.kafka.worker_check import (
     unreachable_error,
     version_error,
 )
-from bridge.storage import local_path
 
 _TASKS = (
     "pyarrow",
@@ -76,7 +74,7 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
     It sees the executors that exist now: one that joins later is checked with the first Python task that it gets (see
     `kafka.worker_check`), and where it only runs Spark's reader once that has failed (`executors_error`).
     """
-    if re.match(r"local(\[|$)", str(spark.sparkContext.master)):
+    if re.match(r"local(\[|$)", backend_of(spark).master):
         return
     required = sends or definition.reader is Reader.CONSUMER
     python = sends or definition.reader is not Reader.SPARK
@@ -86,7 +84,7 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
     try:
         with _marker(spark, definition) as marker:
             executors = _ask(spark, reached, marker)
-    except (PySparkException, Py4JJavaError) as failure:
+    except ENGINE_ERRORS as failure:
         if not required:
             return  # nobody can be asked, and Spark's reader needs no Python
         raise no_python(str(failure), type(failure).__name__) from failure
@@ -115,11 +113,11 @@ def _marker(spark: SparkSession, definition: Definition) -> Iterator[Path | None
 
     Delta creates no table in a folder that holds files, so it is not in the table's own."""
     path = definition.delta.path
-    local = local_path(spark, path) if path else None
+    local = backend_of(spark).files.local_path(path) if path and not is_connect(spark) else None
     if local is None:
         yield None
         return
-    folder = next(each for each in local[1].parents if each.is_dir())
+    folder = next(each for each in local.parents if each.is_dir())
     marker = folder / scratch_name("seen-by-executors")
     try:
         marker.touch()
@@ -134,10 +132,9 @@ def _marker(spark: SparkSession, definition: Definition) -> Iterator[Path | None
 
 def _ask(spark: SparkSession, addresses: Sequence[Address], marker: Path | None) -> list[Executor]:
     """Ask with as many tasks as run at once, which Spark spreads over its executors."""
-    context = spark.sparkContext
-    tasks = max(1, min(context.defaultParallelism, _MOST_TASKS))
+    backend = backend_of(spark)
     probe = _probe(_TASKS, addresses, marker)
-    found = context.parallelize(range(tasks), tasks).mapPartitions(probe).collect()
+    found = backend.run_tasks(probe, range(min(backend.parallelism, _MOST_TASKS)))
     return [_executor(line) for line in dict.fromkeys(found)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import overload
 
 from pyspark.errors import PySparkException
@@ -15,13 +16,30 @@ from bridge.definition import Definition, Topic
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
-from bridge.delta.table import Table, claim, create_table, described, exists, open_table
-from bridge.delta.table_checks import ExtraColumns, belongs_to, new_properties
+from bridge.delta.table import (
+    Table,
+    claim,
+    create_table,
+    described,
+    exists,
+    open_table,
+    set_properties,
+    unset_property,
+)
+from bridge.delta.table_checks import (
+    ORDER_PROPERTY,
+    ExtraColumns,
+    belongs_to,
+    new_properties,
+    order_property,
+)
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
+
+_BY_POSITION = "the position of their records"
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -47,11 +65,14 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
 
 
 @overload
-def ingest_table(spark: SparkSession, definition: Definition) -> Table: ...
+def ingest_table(spark: SparkSession, definition: Definition, *, any_order: bool = False) -> Table: ...
 @overload
 def ingest_table(spark: SparkSession, definition: Definition, *, changes: bool) -> Table | None: ...
-def ingest_table(spark: SparkSession, definition: Definition, *, changes: bool = True) -> Table | None:
-    """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it.
+def ingest_table(
+    spark: SparkSession, definition: Definition, *, any_order: bool = False, changes: bool = True
+) -> Table | None:
+    """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it, and unless
+    `any_order` if its changes were ordered otherwise than by `delta.sequence-by`.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
     is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
@@ -78,16 +99,53 @@ def ingest_table(spark: SparkSession, definition: Definition, *, changes: bool =
             refuse_unfit(target, found, fields, name, Claim(definition.primary_key, target.merge_columns))
         fields, extra = unchanged_fields(found.schema, fields, widen=target.merge_schema), "unused"
     table = open_table(spark, target, fields, extra_columns=extra)
-    return table if target.merge_columns else claim(table, name, appends=appends, changes=changes)
+    if target.merge_columns:
+        return table
+    table = claim(table, name, appends=appends, changes=changes)
+    if not any_order:
+        _refuse_other_order(table, definition)
+        if changes:
+            record_order(table)
+    return table
+
+
+def record_order(table: Table) -> None:
+    """Have the table say by what its changes are ordered, in a commit of its own where it does not."""
+    order = order_property(table.target)
+    if table.properties.get(ORDER_PROPERTY) == order:
+        return
+    if order is None:
+        unset_property(table.spark, table.target, ORDER_PROPERTY)
+    else:
+        set_properties(table.spark, table.target, {ORDER_PROPERTY: order})
+
+
+def _refuse_other_order(table: Table, definition: Definition) -> None:
+    found = table.properties.get(ORDER_PROPERTY)
+    if found == order_property(definition.delta) or read_progress(table, definition.name) is None:
+        return
+    by = ", ".join(json.loads(found)) if found else "the position of their records"
+    now = ", ".join(definition.delta.sequence_by) or "the position of their records"
+    raise TableError(
+        f"table {table}: its changes were ordered by {by}, and `delta.sequence-by` now orders them by {now}: late "
+        "changes would be applied by both. Set `delta.sequence-by` as it was, or run `bridge resync FILE`, which makes "
+        "the table equal to its topic in the new order"
+    )
 
 
 def published_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to publish, which must exist with all columns that a published record has; it may have more.
 
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
-    columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns`.
+    columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns` or
+    `delta.sequence-by`.
     """
     refuse_unpublishable(definition.topic)
+    if definition.delta.sequence_by:
+        raise DefinitionError(
+            f"{definition.name!r}: `delta.sequence-by` orders the changes of an ingest; a publish sends those of the "
+            "table in the order of its versions. Publish the table by a pipeline file without this key"
+        )
     if definition.delta.merge_columns:
         raise DefinitionError(
             f"{definition.name!r}: `delta.merge-columns` is of an ingest, and its table has rows of other topics, too. "

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from bridge import bridge_folders, storage
+from bridge.backend import backend_of
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.offsets import Offsets
@@ -33,7 +34,7 @@ def query_state_folder(spark: SparkSession, definition: Definition, verb: str, r
     BridgeError when the folder cannot be created.
     """
     checkpoint, pipeline = definition.run.checkpoint, definition.name
-    if storage.is_local(spark, checkpoint) and not spark.conf.get(_MANAGER, ""):
+    if backend_of(spark).files.local_path(checkpoint) is not None and not spark.conf.get(_MANAGER, ""):
         # Spark's default starts a process for each symbolic link that it reads, some thirty in a batch, to make renames
         # atomic, which they are on a local disk anyway.
         manager = checkpoint_file_manager(spark._jvm)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import backend_of
 from bridge.definition import Definition
 from bridge.metrics import Summary
 from bridge.session import child_session
@@ -63,7 +64,7 @@ def run_rounds(
         try:
             return definition, run(local.session, definition)
         except Exception as failure:
-            if _has_ended(spark):
+            if backend_of(spark).has_ended():
                 raise
             failed(definition, failure)
             return definition, failure
@@ -114,17 +115,9 @@ def _run_all(
                 total.add(result)
 
 
-def _has_ended(spark: SparkSession) -> bool:
-    try:
-        spark.sparkContext.defaultParallelism  # noqa: B018 (Spark raises for a context that was stopped)
-    except Exception:
-        return True
-    return False
-
-
 def _cancel(spark: SparkSession) -> None:
     """End the jobs of all runs, so that their threads end soon."""
     try:
-        spark.sparkContext.cancelAllJobs()
+        backend_of(spark).cancel()
     except Exception:  # Spark has ended, and its jobs with it
         return

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bridge.backend import ENGINE_ERRORS
 from bridge.definition import Definition
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError, TableError, UnwritableRowError
@@ -110,7 +109,7 @@ def is_engine_error(failure: BaseException) -> bool:
     """True for errors of Spark, Java and delta-rs, and for a full disk; False when the JVM itself has ended."""
     full = isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT)
     rust = type(failure).__module__ in _RUST
-    return full or rust or isinstance(failure, (PySparkException, Py4JJavaError))
+    return full or rust or isinstance(failure, ENGINE_ERRORS)
 
 
 def is_out_of_memory_or_space(text: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import backend_of
 from bridge.config.storage_locations import StorageLocation, refuse_overlaps, storage_locations
 from bridge.definition import Definition, DeltaTarget
 from bridge.delta.table import exists, handle
@@ -50,10 +51,7 @@ def _qualified(spark: SparkSession, spot: StorageLocation) -> StorageLocation:
     """With the scheme of Spark's default file system where the path has none, except for files that Python opens."""
     if spot.path is None or spot.kind.is_file:
         return spot
-    jvm: Any = spark._jvm
     try:
-        path = jvm.org.apache.hadoop.fs.Path(spot.path)
-        system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-        return replace(spot, path=str(system.makeQualified(path)))
+        return replace(spot, path=backend_of(spark).files.qualified(spot.path))
     except Exception:
         return spot  # a file system that Spark has no jar for: opening the location raises the error

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bridge.backend import ENGINE_ERRORS
 from bridge.columns import col, spark_type
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import feed_errors
@@ -196,7 +195,7 @@ def source_errors(spark: SparkSession, name: str, plan: InsertPlan, computed: Co
             yield
     except GapError as gap:
         raise GapError(f"INSERT {name}: {str(gap).replace(REPUBLISH, _RECOMPUTE)}") from gap
-    except (PySparkException, Py4JJavaError) as error:  # of two stages that fail at once py4j raises its own
+    except ENGINE_ERRORS as error:
         raised = data_reason(error)  # also that of a window for a row without a time
         if raised is None:
             raise

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge.columns import estimated_bytes, frame_of
+from bridge.backend.plans import estimated_bytes
+from bridge.columns import frame_of
 from bridge.session import is_local, session_settings
 
 FEW_BYTES = 8 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bridge.backend.hadoop import HadoopFiles
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, MissingPackageError, TableError
@@ -60,26 +61,20 @@ class Cluster:
     failure: Exception | None = None
     jobs: int = 0
     master: str = "spark://master:7077"
-    defaultParallelism: int = 2
+    parallelism: int = 2
 
-    @property
-    def sparkContext(self) -> Cluster:
-        return self
+    def __post_init__(self) -> None:
+        self._bridge_backend = self
+        self.files = HadoopFiles(cast(SparkSession, None))
 
-    def parallelize(self, rows: Iterable[int], tasks: int) -> Cluster:
-        assert len(list(rows)) == tasks == 2
-        return self
-
-    def mapPartitions(self, task: Callable[[Any], Any]) -> Cluster:
-        self.task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-        return self
-
-    def collect(self) -> list[str]:
+    def run_tasks(self, task: Callable[[Any], Any], parts: Sequence[int]) -> list[str]:
+        assert len(parts) == 2
         self.jobs += 1
         if self.failure:
             raise self.failure
         command = [sys.executable, "-c", _EXECUTOR, json.dumps(self.lacks)]
-        done = subprocess.run(command, input=self.task, capture_output=True, check=True)
+        pickled = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
+        done = subprocess.run(command, input=pickled, capture_output=True, check=True)
         return str(done.stdout, "utf-8").splitlines() * 2
 
     def check(self, definition: Definition, *, sends: bool) -> None:
@@ -89,9 +84,7 @@ class Cluster:
 @pytest.fixture(autouse=True)
 def local_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Hadoop says of a path on a local disk."""
-    monkeypatch.setattr(
-        "bridge.pipelines.runtime.executors.local_path", lambda _, path: (f"file:{path}", Path(path))
-    )
+    monkeypatch.setattr("bridge.backend.hadoop.HadoopFiles.local_path", lambda _, path: Path(path))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.columns import estimated_bytes
+from bridge.backend.plans import estimated_bytes
 from bridge.pipelines.scripts import few_rows
 from bridge.pipelines.scripts.few_rows import are_few, are_few_bytes, collected, planned_once
 from bridge.session import child_session, is_local

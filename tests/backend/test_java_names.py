@@ -12,7 +12,7 @@ from py4j.protocol import MEMORY_COMMAND_NAME
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.jvm_lookups import remember_lookups
+from bridge.backend.java_names import remember_lookups
 
 pytestmark = pytest.mark.versions
 

@@ -1,0 +1,131 @@
+"""Remembers deleted keys with their sequence, so that an older change that comes later does not insert the row again.
+
+They are in a Delta table below the folder of the table that they are about, where its readers and VACUUM do not look.
+A deletion is written there before the commit that applies it. If that commit fails, its records are read again, so a
+deletion is only known earlier than it is applied; which of the changes of a key is the newest does not depend on that
+(docs/adr/074).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.bridge_folders import deleted_folder
+from bridge.columns import col, retracts, same_key
+from bridge.console import duration
+from bridge.definition import DeltaTarget
+from bridge.delta.delta_errors import retry_conflicts, table_errors
+from bridge.delta.file_pruning import key_predicate
+from bridge.delta.optimize_vacuum import FILE_RETENTION, LOG_RETENTION, optimize, vacuum
+from bridge.delta.table import Table, open_table
+from bridge.delta.table_checks import sql_name
+from bridge.metrics import now_ms
+
+__all__ = ["DELETED_AT", "DeleteMemory"]
+
+DELETED_AT = "__deleted_at"
+"""When the batch with the deletion was applied. Not the time of the record: late records have old ones."""
+
+_RETENTION = 86_400.0
+_PROPERTIES = {
+    "delta.autoOptimize.autoCompact": "true",
+    "delta.feature.timestampNtz": "supported",  # a DATE may be widened to it
+    FILE_RETENTION: "1 day",
+    LOG_RETENTION: "1 day",
+}
+_STEPS = 10
+"""Deletions fall out in so many steps in the time for which they are remembered, whatever the number of batches."""
+
+
+@dataclass(frozen=True)
+class DeleteMemory:
+    """The deleted keys of one table. Its methods raise TableError where its own table cannot be written."""
+
+    table: Table
+    """The table that the keys are deleted from; `target.sequence_by` orders its changes."""
+    key: tuple[str, ...]
+    stored: Table
+
+    @classmethod
+    def open(cls, table: Table, key: Sequence[str]) -> DeleteMemory:
+        """Open the memory of `table`; creates it where it is absent. A type that was widened is widened here, and
+        deletions of another order are forgotten."""
+        target = DeltaTarget(path=deleted_folder(table.location, table.id))
+        names = (*key, *table.target.sequence_by)
+        fields = [f for f in table.fields if f.name in names] + [T.StructField(DELETED_AT, T.TimestampType())]
+        builder = DeltaTable.createIfNotExists(table.spark).location(str(target.path))
+        for f in fields:
+            builder = builder.addColumn(f.name, f.dataType)
+        for name, text in _PROPERTIES.items():
+            builder = builder.property(name, text)
+        with table_errors(target):
+            builder.execute()
+            rows = table.spark.read.format("delta").load(str(target.path))
+            if rows.schema.simpleString() != T.StructType(fields).simpleString():
+                if rows.columns != [f.name for f in fields]:
+                    rows = table.spark.createDataFrame([], T.StructType(fields))
+                cast = rows.select(*(col(f.name).cast(f.dataType) for f in fields))
+                writer = cast.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+                writer.save(str(target.path))
+        return cls(table, tuple(key), open_table(table.spark, target, fields, feed=False))
+
+    def on(self, spark: SparkSession) -> DeleteMemory:
+        """The same memory in another session."""
+        return DeleteMemory(self.table.on(spark), self.key, self.stored.on(spark))
+
+    def is_empty(self) -> bool:
+        """True when no deletion is remembered."""
+        return self.stored.is_empty()
+
+    def without_older(self, changes: DataFrame) -> DataFrame:
+        """Leave out those of the persisted `changes`, one for each key, that are older than a deletion of their key."""
+        keys = changes.select(*map(col, self.key)).alias("k")
+        predicate = key_predicate(changes, self.key, "m").condition
+        rows = self.stored.delta().toDF().alias("m")
+        rows = rows if predicate is None else rows.where(predicate)
+        of_batch = rows.join(keys, same_key(self.key, "m", "k"), "left_semi").alias("m")
+        is_older = same_key(self.key, "c", "m") & (self._sequence("c") < self._sequence("m"))
+        return changes.alias("c").join(of_batch, is_older, "left_anti")
+
+    def remember(self, changes: DataFrame) -> None:
+        """Write the deletions among `changes`, in one commit. One that is known already is written again."""
+        columns = [col(f.name) for f in self.stored.fields if f.name != DELETED_AT]
+        deleted_at = F.timestamp_millis(F.lit(now_ms())).alias(DELETED_AT)
+        rows = changes.where(retracts()).select(*columns, deleted_at)
+        with table_errors(self.stored):
+            rows.write.format("delta").mode("append").save(str(self.stored.target.path))
+
+    def forget(self) -> str | None:
+        """Remove the deletions that are older than `delta.delete-memory`; returns a warning that counts them, if any.
+
+        They leave in steps of a tenth of this time. Their files are deleted a day later.
+        """
+        seconds = self.table.target.delete_memory_seconds
+        step = max(1, int(1000 * seconds / _STEPS))
+        bound = (now_ms() - int(1000 * seconds)) // step * step
+        statement = (
+            f"DELETE FROM {sql_name(self.stored.target)} WHERE {DELETED_AT} < timestamp_millis({bound}L)"
+        )
+        count = retry_conflicts(
+            self.stored,
+            lambda: int(self.stored.spark.sql(statement).collect()[0][0]),
+            f"deleted keys of {self.table}:",
+            "nothing of the batch is written",
+        )
+        if not count:
+            return None
+        optimize(self.stored)
+        vacuum(self.stored, _RETENTION)
+        return (
+            f"{count:,} deletions are forgotten, as they are older than delta.delete-memory ({duration(seconds)}): a "
+            "change of such a key that is older than its deletion, and comes now, inserts the row again"
+        )
+
+    def _sequence(self, frame: str) -> Column:
+        return F.struct(*(col(name, frame) for name in self.table.target.sequence_by))

@@ -1,0 +1,43 @@
+"""What a client of Spark Connect says without a server: each refusal, its files, its errors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bridge.backend import Feature
+from bridge.backend.connect import REFUSED, ClientFiles
+
+COMPUTE = (
+    "use a Spark that the bridge starts, spark-submit, or on Databricks compute with dedicated access mode"
+)
+
+
+@pytest.mark.parametrize("feature", list(Feature))
+def test_each_refusal_says_why_or_names_the_compute_that_can(feature: Feature) -> None:
+    reason = REFUSED[feature]
+    assert "Spark Connect" in reason or "server" in reason or COMPUTE in reason
+
+
+def test_files_are_those_of_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = ClientFiles()
+    assert files.qualified("a b") == f"file:{tmp_path}/a b"
+    assert (
+        files.qualified("s3a://bucket/a") == "s3a://bucket/a" and files.local_path("s3a://bucket/a") is None
+    )
+    for path in ("a b", f"{tmp_path}/a b", f"file:{tmp_path}/a b", f"file://{tmp_path}/a b"):
+        assert files.local_path(path) == tmp_path / "a b"
+    assert files.names("a b") == [] == files.names("s3a://bucket/a")
+    os.mkdir("a b")
+    (tmp_path / "a b" / "1").touch()
+    assert files.names("a b") == ["1"]
+    assert files.settings()("fs.s3a.access.key") is None
+
+
+def test_the_page_shows_what_is_refused() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark-connect.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- refused -->\n")[2].splitlines()[2:]
+    assert shown == [f"| {feature.value} | {reason} |" for feature, reason in REFUSED.items()]

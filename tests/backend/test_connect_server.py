@@ -1,0 +1,122 @@
+"""Through a server of Spark Connect in a process of its own: the commands of users, and suites of engine and feed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bridge.demo.orders import changes, write
+from bridge.embedded.broker import Broker
+from tests.backend.connect_server import ConnectServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+ROOT = Path(__file__).parents[2]
+
+SUITES = (
+    "tests/backend/through_connect.py",
+    "tests/delta/test_change_feed_gaps.py::test_a_feed_that_was_off_in_between",
+    "tests/delta/test_change_feed_gaps.py::test_a_log_that_was_cleaned",
+    "tests/delta/test_change_feed_gaps.py::test_other_failures_pass_through_the_wrapper",
+    "tests/delta/test_merge_spark.py::test_a_batch_is_one_commit_with_its_progress[spark]",
+    "tests/delta/test_merge_spark.py::test_a_batch_that_is_there_already_is_not_applied_again[spark]",
+    "tests/scenarios/test_scenarios.py",
+)
+"""What must hold through Spark Connect as it does beside the JVM."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    with ConnectServer(tmp_path_factory.mktemp("connect")) as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class User:
+    """Runs commands on the pipeline files of conf/, with a lake and a broker of their own."""
+
+    server: ConnectServer
+    environ: dict[str, str]
+
+    def run(self, *arguments: str, exit_code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "bridge", *arguments],
+            cwd=ROOT,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == exit_code, done.stdout + done.stderr
+        return " ".join((done.stdout + done.stderr).split())
+
+
+def through(server: ConnectServer, **more: str) -> dict[str, str]:
+    return {**os.environ, "SPARK_REMOTE": server.remote, "COLUMNS": "300", "PYTHONPATH": str(ROOT), **more}
+
+
+def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
+    for topic in ("orders", "orders_out", "orders_once"):
+        broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
+    user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake")))
+    once = tmp_path / "once.yaml"
+    text = (ROOT / "conf" / "orders_publish.yaml").read_text().replace("orders_publish", "once")
+    options = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'once',"
+    text = text.replace("'key.format'", f"{options} 'key.format'").replace("orders_out", "orders_once")
+    once.write_text(text)
+    ingest, publish = "conf/orders.yaml", "conf/orders_publish.yaml"
+    for seed in (7, 8):  # the second batch is a MERGE
+        write(broker.bootstrap, "orders", list(changes(seed, keys=50, count=300)))
+        said = user.run("ingest", ingest)
+        assert f"version {seed - 6}" in said and "by spark (Spark Connect: only the server" in said
+        for file in (publish, str(once)):
+            assert "records out" in user.run("publish", file)
+    sums = {user.run("verify", file).partition("checksum ")[2].split()[0] for file in (publish, str(once))}
+    assert len(sums) == 1
+    assert "result equal" in user.run("verify", ingest)
+    assert "order_id is unique" in user.run("check", ingest)
+
+
+def test_what_needs_the_jvm_is_refused_by_name(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
+    user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake")))
+    said = user.run("txn", "list", "conf/orders_publish.yaml", exit_code=2)
+    assert "transactions cannot be listed from Spark Connect" in said and "kafka-transactions.sh" in said
+    said = user.run("resync", "conf/orders_publish.yaml", exit_code=2)
+    assert "bridge resync of a topic is not possible through Spark Connect" in said
+    assert "on Databricks compute with dedicated access mode" in said
+    said = user.run("ingest", "conf/orders.yaml", "--master", "local[2]", exit_code=2)
+    assert "SPARK_REMOTE names a server; leave out one of them" in said
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path, server: ConnectServer) -> None:
+    environ = {**through(server), "SPARK_REMOTE": "sc://127.0.0.1:1", "LAKE": str(tmp_path)}
+    said = User(server, environ).run("status", "conf/orders.yaml", exit_code=1)
+    assert "no session of Spark Connect at sc://127.0.0.1:1" in said
+
+
+def test_suites(server: ConnectServer, broker: Broker) -> None:
+    run_pytest(server, SUITES)
+
+
+def run_pytest(server: ConnectServer, files: Sequence[str]) -> None:
+    """Run tests in a process of its own, whose fixture `spark` is a session of the server."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "slow or not slow",
+        *files,
+    ]
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, env=through(server), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{time.monotonic() - began:.0f} s\n{done.stdout[-6000:]}"

@@ -1,0 +1,130 @@
+"""What is different through Spark Connect: ranges in place of a stream, tasks, conflicts. `test_connect_server` runs it
+with a session of a server."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bridge.backend import backend_of
+from bridge.delta.delta_errors import attempts
+from bridge.embedded.broker import Broker
+from bridge.errors import BridgeError, GapError
+from bridge.kafka.task_errors import TaskErrors
+from bridge.pipelines.ingest.run import ingest
+from bridge.session import session_settings
+from tests.pipelines.world import World, key, value
+
+
+def doubled(parts: Iterable[int]) -> Iterator[tuple[int, int]]:
+    yield from ((part * 2, os.getpid()) for part in parts)
+
+
+def failing(parts: Iterable[int]) -> Iterator[int]:
+    raise GapError(f"gone at {next(iter(parts))}")
+
+
+def asleep(parts: Iterable[int]) -> Iterator[int]:
+    time.sleep(60)
+    yield 0
+
+
+def test_the_session_is_one_of_spark_connect(spark: SparkSession) -> None:
+    assert "connect" in type(spark).__module__
+    child = backend_of(spark).child()
+    child.conf.set("spark.sql.shuffle.partitions", "7")
+    assert spark.conf.get("spark.sql.shuffle.partitions") != "7"
+
+
+def test_tasks_their_errors_and_their_end(spark: SparkSession) -> None:
+    backend = backend_of(spark)
+    found = backend.run_tasks(doubled, [1, 2, 3])
+    assert sorted(number for number, _ in found) == [2, 4, 6] and os.getpid() not in dict(found).values()
+    errors = TaskErrors()
+    with pytest.raises(Exception) as failed:  # noqa: PT011 (its text is that of a worker)
+        backend.run_tasks(errors.task(failing), [5])
+    assert str(errors.error(failed.value)) == "gone at 5"
+    ended = threading.Event()
+
+    def run() -> None:
+        with pytest.raises(Exception, match=r"(?i)cancel"):
+            backend.run_tasks(asleep, [1], tag="sleepers")
+        ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not ended.is_set():
+        backend.cancel("sleepers")
+        time.sleep(0.1)
+    thread.join()
+
+
+@pytest.mark.parametrize("reader", ["spark", "auto"])
+def test_ranges_are_read_between_chosen_offsets(
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], reader: str
+) -> None:
+    world = World.make(spark, broker, lake, unique, sections=f"ingest: {{reader: {reader}}}\n")
+    world.send([(key(n), value(n, "a")) for n in range(30)])
+    definition = world.definition(run={"max-offsets-per-batch": 20})
+    summary = ingest(spark, definition)
+    assert (summary.batches, summary.records_in) == (2, 30)
+    world.send([(key(n), value(n, "b")) for n in range(10)] + [(key(29), None)])
+    ingest(spark, definition)
+    assert [(row[0], row[1]) for row in world.rows()] == sorted(
+        [(n, "b" if n < 10 else "a") for n in range(29)], key=str
+    )
+
+
+def test_a_merge_that_lost_to_another_writer_is_repeated(
+    spark: SparkSession,
+    broker: Broker,
+    lake: Path,
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another writer updates the row again and again, until a batch has lost to it and was repeated."""
+    world, tried = World.make(spark, broker, lake, unique), []
+    world.send([(key(1), value(1, "first"))])
+    ingest(spark, world.definition())
+
+    def counted() -> Iterator[int]:
+        for attempt in attempts():
+            tried.append(attempt)
+            yield attempt
+
+    monkeypatch.setattr("bridge.delta.merge_spark.attempts", counted)
+    other, done = backend_of(spark).child(), threading.Event()
+
+    def update() -> None:
+        while not done.wait(1.0):
+            with suppress(PySparkException):  # it may lose, too
+                other.sql(f"UPDATE delta.`{lake}/table` SET amount = amount + 1")
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    number = 0
+    try:
+        while max(tried, default=0) == 0:
+            number += 1
+            world.send([(key(1), value(1, f"name {number}"))])
+            ingest(spark, world.definition())
+    finally:
+        done.set()
+        thread.join()
+    assert [row[1] for row in world.rows()] == [f"name {number}"]
+
+
+def test_a_setting_that_the_compute_refuses_is_named(spark: SparkSession) -> None:
+    with (
+        pytest.raises(BridgeError, match=r"refuses the setting spark\.sql\.warehouse\.dir"),
+        session_settings(spark, {"spark.sql.warehouse.dir": "/nowhere"}),
+    ):
+        pass

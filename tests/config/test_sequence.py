@@ -1,0 +1,83 @@
+"""`delta.sequence-by` and `delta.delete-memory` in a pipeline file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import DefinitionError
+from tests.config.files import WHOLE, loaded
+
+DDL = "id BIGINT, note STRING,"
+WIDER = (
+    "id BIGINT, note STRING, version INT, price DOUBLE, twice AS version * 2, "
+    "at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL,"
+)
+
+
+def ordered(tmp_path: Path, columns: str, more: str = "") -> tuple[tuple[str, ...], float]:
+    text = WHOLE.replace(DDL, WIDER).replace("delta: {", f"delta: {{sequence-by: {columns}, {more}")
+    delta = loaded(tmp_path, text).delta
+    return delta.sequence_by, delta.delete_memory_seconds
+
+
+def test_without_it_records_are_ordered_by_their_position(tmp_path: Path) -> None:
+    assert ordered(tmp_path, "position") == ((), 604_800.0)
+
+
+def test_a_column_or_several_in_their_order(tmp_path: Path) -> None:
+    assert ordered(tmp_path, "at", "delete-memory: 36 h, ") == (("at",), 129_600.0)
+    assert ordered(tmp_path, "[version, at]")[0] == ("version", "at")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("sum", "'sum' is not a column of the DDL; its columns are id, note, version, price, at"),
+        ("[version, id]", "'id' is in the PRIMARY KEY, so all changes of a row have the same value"),
+        (
+            "twice",
+            "'twice' is a computed column, which a deletion does not have; name a column of the record",
+        ),
+        ("price", "'price' has the type DOUBLE; legal are TINYINT, SMALLINT, INT, BIGINT, DECIMAL, STRING, "),
+    ],
+)
+def test_columns_that_order_nothing(tmp_path: Path, columns: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=f"delta.sequence-by: {re.escape(message)}"):
+        ordered(tmp_path, columns)
+
+
+@pytest.mark.parametrize("columns", ["[]", "[at, at]", "3", "[3]", "''"])
+def test_values_that_are_not_legal(tmp_path: Path, columns: str) -> None:
+    with pytest.raises(
+        DefinitionError, match="legal values are position, a column and lists of different col"
+    ):
+        ordered(tmp_path, columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "message"),
+    [
+        ("position", "delete-memory: 1 d, ", "delete-memory has no effect with sequence-by: position"),
+        ("at", "delete-memory: 0 s, ", "legal values are intervals with a unit"),
+        (
+            "at",
+            "merge-columns: all, ",
+            "sequence-by cannot be combined with merge-columns; remove one of them",
+        ),
+    ],
+)
+def test_keys_that_do_not_go_together(tmp_path: Path, columns: str, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        ordered(tmp_path, columns, more)
+
+
+def test_a_ddl_without_a_key(tmp_path: Path) -> None:
+    text = WHOLE.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING")
+    text = text.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+    with pytest.raises(
+        DefinitionError, match=r"delta.sequence-by: the DDL has no PRIMARY KEY.*or remove delta"
+    ):
+        loaded(tmp_path, text.replace("delta: {", "delta: {sequence-by: note, "))

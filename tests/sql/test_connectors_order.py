@@ -1,0 +1,70 @@
+"""`bridge.sequence-by` and `bridge.delete-memory` in WITH: what orders the changes of a topic that a script reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.definition import DeltaTarget
+from bridge.pipelines.scripts.state import ScriptState
+from tests.sql.scripts import CONNECTORS, load, script_refusal
+
+COLUMNS = "id INT, v STRING, at BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+
+
+def script(options: str, connector: str = "debezium") -> str:
+    return (
+        f"CREATE TABLE t ({COLUMNS}) WITH ({CONNECTORS[connector]}{options});\n"
+        f"CREATE TABLE s (id INT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ({CONNECTORS['print']});\n"
+        "INSERT INTO s SELECT id, v FROM t;"
+    )
+
+
+def order(options: str) -> DeltaTarget:
+    loaded = load(script(options))
+    assert not [w for w in loaded.warnings if "sequence" in w]
+    state = ScriptState(loaded)
+    ingest = state.ingest(state.tables["t"])
+    assert ingest is not None and ingest.delta.path == f"{state.folder}/sources/t"
+    return ingest.delta
+
+
+def test_the_table_that_keeps_the_rows_is_ordered() -> None:
+    assert order("").sequence_by == ()
+    assert order(", 'bridge.sequence-by' = 'at'").sequence_by == ("at",)
+    found = order(", 'bridge.sequence-by' = 'at; v', 'bridge.delete-memory' = '36 h'")
+    assert (found.sequence_by, found.delete_memory_seconds) == (("at", "v"), 129_600.0)
+
+
+def test_a_table_that_nothing_reads() -> None:
+    text = script(", 'bridge.sequence-by' = 'at'").rpartition("INSERT")[0]
+    assert load(text).warnings == ("table t: 'bridge.sequence-by' has no effect: no INSERT reads the table",)
+
+
+@pytest.mark.parametrize(
+    ("options", "connector", "message"),
+    [
+        (", 'bridge.sequence-by' = 'x'", "debezium", "'bridge.sequence-by': 'x' is not a column of the DDL"),
+        (
+            ", 'bridge.sequence-by' = 'at;at'",
+            "debezium",
+            "'bridge.sequence-by' is not legal; legal values are",
+        ),
+        (
+            ", 'bridge.sequence-by' = 'at', 'bridge.delete-memory' = '7'",
+            "debezium",
+            "'bridge.delete-memory' is not legal; legal values are intervals with a unit",
+        ),
+        (
+            ", 'bridge.delete-memory' = '7 d'",
+            "debezium",
+            "'bridge.delete-memory' has no effect without 'bridge.sequence-by'",
+        ),
+        (
+            ", 'bridge.sequence-by' = 'at'",
+            "delta",
+            "'bridge.sequence-by' orders the records of a topic; remove it from connector 'delta'",
+        ),
+    ],
+)
+def test_orders_that_are_refused(options: str, connector: str, message: str) -> None:
+    assert message in script_refusal(script(options, connector))
