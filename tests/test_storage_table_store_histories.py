@@ -16,11 +16,9 @@ from bridge.delta import change_feed
 from bridge.delta.append_files import FileAppends
 from bridge.delta.appended_files import count_at, files_at
 from bridge.delta.changed_files import changes_in_driver
-from bridge.delta.ingest_progress import read_progress
 from bridge.delta.log_description import describe, newest_version
 from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.rows_in_driver import read_columns
-from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table, create_table
 from bridge.kafka.read_counts import ReadCounts
 from bridge.lake.new_files import write_data_file
@@ -31,6 +29,7 @@ from bridge.pipelines.ingest.append_reader import AppendedBatch, apply_appended
 from bridge.ways import NotThisWay
 from tests.delta.drawn_commits import counted
 from tests.delta.tables import FIELDS, Merge, at, by_marks, content, frame
+from tests.delta.test_rows_taken_back import nothing_is_merged_after_a_restore
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore, only_on_s3
 
@@ -105,14 +104,8 @@ def test_files_of_tasks_are_appended(table: Table) -> None:
 def test_nothing_is_written_after_a_restore_that_the_run_does_not_know(
     spark: SparkSession, table: Table, merge: Merge
 ) -> None:
-    merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
-    known = merge(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=replace(at(1), after=1)).version
-    spark.sql(f"RESTORE delta.`{table.target.path}` TO VERSION AS OF 1")
-    with pytest.raises(RowsTakenBack, match=r"version 3 \(RESTORE\) took rows back"):
-        merge(table, frame(table, [("+U", 3, "c")]), key=["id"], progress=replace(at(2), after=known))
-    assert content(table) == {(1, "a")}
-    again = read_progress(table, "p")
-    assert again is not None and again[0].offsets == at(0).offsets
+    place = f"delta.`{table.target.path}`"
+    nothing_is_merged_after_a_restore(table, merge, lambda: spark.sql(f"RESTORE {place} TO VERSION AS OF 1"))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from bridge.delta import append, append_files, merge_driver, merge_spark
+from bridge.delta import append, append_files, change_feed, merge_driver, merge_spark
 from bridge.delta.append import append_batch
 from bridge.delta.append_files import FileAppends
 from bridge.delta.ingest_progress import read_progress
@@ -37,17 +37,37 @@ def following_batch(table: Table, offset: int) -> IngestProgress:
     return replace(found[0], batch=found[0].batch + 1, offsets=Offsets({("t", 0): offset}))
 
 
+def restored_after_a_look(table: Table, restores: Callable[[], object]) -> Callable[..., IngestProgress]:
+    """What stands in for `following`: after the first look the table is restored."""
+    pending = [restores]
+
+    def looked(*given: Any) -> IngestProgress:
+        found = following(*given)
+        if pending:
+            pending.pop()()
+        return found
+
+    return looked
+
+
+def nothing_is_merged_after_a_restore(table: Table, merge: Merge, restores: Callable[[], object]) -> None:
+    """`restores` takes the table back to version 1, which the run does not know."""
+    merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
+    known = merge(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=replace(at(1), after=1)).version
+    restores()
+    with pytest.raises(RowsTakenBack, match=RESTORED):
+        merge(table, frame(table, [("+U", 3, "c")]), key=["id"], progress=replace(at(2), after=known))
+    assert content(table) == {(1, "a")} and change_feed.latest_version(table) == 3
+    again = read_progress(table, "p")
+    assert again is not None and again[0].offsets == at(0).offsets
+    assert following_batch(table, 20).after == 3
+
+
 def test_nothing_is_merged_after_a_restore_that_the_run_does_not_know(
     merge: Merge, spark: SparkSession, lake: Path
 ) -> None:
     table = made(spark, lake / "t")
-    merge(table, frame(table, [("+U", 1, "a")]), key=["id"], progress=at(0))
-    known = merge(table, frame(table, [("+U", 2, "b")]), key=["id"], progress=replace(at(1), after=1)).version
-    restore(table, 1)
-    with pytest.raises(RowsTakenBack, match=RESTORED):
-        merge(table, frame(table, [("+U", 3, "c")]), key=["id"], progress=replace(at(2), after=known))
-    assert not log_file(table, 4).exists()
-    assert following_batch(table, 20).after == 3
+    nothing_is_merged_after_a_restore(table, merge, lambda: restore(table, 1))
 
 
 @pytest.mark.parametrize("engine", ["spark", "marks"])
@@ -57,17 +77,11 @@ def test_a_restore_while_a_batch_is_merged(
     """It comes after the engine has looked and before it commits. Then the commit fails, or does not count; all changes
     since the restored version are applied again."""
     modules = {"spark": merge_spark, "marks": merge_driver}
-    merge, table, pending = ENGINES[engine].merge, made(spark, lake / "t"), [1]
+    merge, table = ENGINES[engine].merge, made(spark, lake / "t")
     merge(table, frame(table, [("+U", 1, "a"), ("+U", 2, "b")]), key=["id"], progress=at(0))
     known = merge(table, frame(table, [("+U", 1, "x"), ("-D", 2, None)]), key=["id"], progress=at(1)).version
 
-    def looked(*given: Any) -> IngestProgress:
-        found = following(*given)
-        if pending:
-            restore(table, pending.pop())
-        return found
-
-    monkeypatch.setattr(modules[engine], "following", looked)
+    monkeypatch.setattr(modules[engine], "following", restored_after_a_look(table, lambda: restore(table, 1)))
     third = frame(table, [("+U", 3, "c")])
     with pytest.raises(RowsTakenBack, match=RESTORED):
         merge(table, third, key=["id"], progress=replace(at(2), after=known))
@@ -83,19 +97,16 @@ def test_a_restore_while_a_batch_is_appended(
 ) -> None:
     """It comes before Delta's transaction begins, so it commits. Applied again, rows would be there twice: the run
     stops, and the user restores the version before them."""
-    table, pending = made(spark, lake / "t"), [1]
+    table = made(spark, lake / "t")
     first, second, third = (frame(table, [("+I", n, "r")]) for n in range(3))
     append_batch(table, first, rows=1, progress=at(0))
     known = append_batch(table, second, rows=1, progress=at(1)).version
 
-    def looked(*given: Any) -> IngestProgress:
-        found = following(*given)
-        if pending:
-            place = f"delta.`{table.target.path}`"
-            spark.newSession().sql(f"RESTORE TABLE {place} TO VERSION AS OF {pending.pop()}").collect()
-        return found
+    def restores() -> None:
+        place = f"delta.`{table.target.path}`"
+        spark.newSession().sql(f"RESTORE TABLE {place} TO VERSION AS OF 1").collect()
 
-    monkeypatch.setattr(append, "following", looked)
+    monkeypatch.setattr(append, "following", restored_after_a_look(table, restores))
     with pytest.raises(RowsTakenBack, match=RESTORED):
         append_batch(table, third, rows=1, progress=replace(at(2), after=known))
     with pytest.raises(
@@ -110,17 +121,11 @@ def test_a_restore_while_a_batch_is_appended(
 def test_a_restore_while_files_are_appended(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, pending = made(spark, lake / "t"), [0]
+    table = made(spark, lake / "t")
     appends = FileAppends(table)
     append_batch(table, frame(table, [("+I", 1, "r")]), rows=1, progress=at(0))
 
-    def looked(*given: Any) -> IngestProgress:
-        found = following(*given)
-        if pending:
-            restore(table, pending.pop())
-        return found
-
-    monkeypatch.setattr(append_files, "following", looked)
+    monkeypatch.setattr(append_files, "following", restored_after_a_look(table, lambda: restore(table, 0)))
     with pytest.raises(RowsTakenBack, match=RESTORED):
         appends.commit(appends.target(), [], rows=0, progress=replace(at(1), after=1))
     assert not log_file(table, 3).exists()
