@@ -1,6 +1,6 @@
 """Aggregates that are merged with the rows that their sources got, without the rows before (see `sql.accumulators`).
 
-The rows that a join gains when its tables gain rows (see `sql.joined_rows`).
+The rows that a join gains when its tables gain rows (see `sql.plan`).
 """
 
 from __future__ import annotations
