@@ -1,7 +1,4 @@
-"""Loads a pipeline file into a Definition.
-
-Resolves `delta.merge-columns`: the columns of a table that one of several pipelines writes.
-"""
+"""Loads a pipeline file into a Definition, and resolves `delta.merge-columns` to columns of the DDL."""
 
 from __future__ import annotations
 

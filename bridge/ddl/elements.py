@@ -1,14 +1,11 @@
-"""Parses the table elements of CREATE TABLE: columns, the primary key and the watermark.
+"""Parses and checks the table elements of CREATE TABLE: columns, the primary key and the watermark.
 
-Checks of the primary key and the watermark, which require all columns of the table.
-
-Translates the expression of a computed column from Flink SQL to Spark SQL.
+Once all columns are known, the key and the watermark are checked, and computed columns become Spark SQL:
 
     tokens -> text (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
 
-A function that is neither Flink's nor Spark's is a user's, and left to Spark.
-
-Parses `WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`.
+A function that is neither Flink's nor Spark's is a user's, and left to Spark. The watermark is
+`WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`.
 """
 
 from __future__ import annotations

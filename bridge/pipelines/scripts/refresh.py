@@ -1,7 +1,7 @@
 """Computes which rows of a result change when its sources change.
 
 The query is computed again from the sources, at one version of each, and compared with the result: for all rows, or for
-those parts of the result to which rows of the changed versions belong (see `sql.distribution`). Rows of a query over
+those parts of the result to which rows of the changed versions belong (see `sql.relation`). Rows of a query over
 sources that only get rows, and of which each gives at most one row, are computed from the added rows alone.
 """
 
