@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyspark
 import pytest
@@ -22,6 +23,11 @@ from pyspark.sql import SparkSession
 
 from tests.azure_store import AzureStore, azure_jars
 from tests.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from bridge.embedded.broker import Broker
+    from tests.pipelines.scripts.scripts import MakeScript
+    from tests.pipelines.world import Make
 
 os.environ.setdefault("TZ", "UTC")
 # Before Spark starts, whose workers inherit it; the folder is empty unless a test of this process arms a failpoint.
@@ -149,6 +155,22 @@ def lake(tmp_path: Path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+    """Makes a topic, a table and a pipeline file of this test; see `World.make`."""
+    from tests.pipelines.world import World
+
+    return partial(World.make, spark, broker, lake, unique)
+
+
+@pytest.fixture
+def script_of(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> MakeScript:
+    """Makes a script with topics of this test; see `ScriptRun`."""
+    from tests.pipelines.scripts.scripts import ScriptRun
+
+    return lambda text: ScriptRun(spark, broker, lake, unique("s"), text)
 
 
 @pytest.fixture

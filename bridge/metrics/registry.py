@@ -1,4 +1,4 @@
-"""All metrics of the bridge: `METRICS` is the only place that names them.
+"""All metrics of the bridge: the table of `METRICS` is the only place that names them.
 
 docs/metrics.md and the dashboard are generated from it. Names that Flink's connector metrics have are
 Flink's (FLIP-33); a counter ends in `_total` at the endpoint, as OpenMetrics asks.
@@ -49,8 +49,11 @@ class Metric:
     meaning: str
     read: Read
     labels: tuple[str, ...] = ()
-    is_flinks: bool = False
-    """Whether Flink has a metric of this name, which means the same."""
+
+    @property
+    def is_flinks(self) -> bool:
+        """Whether Flink has a metric of this name, which means the same: the bridge's own have no capitals."""
+        return self.name != self.name.lower()
 
     @property
     def exposed(self) -> str:
@@ -58,12 +61,20 @@ class Metric:
         return f"bridge_{self.name}{'_total' if self.kind is Kind.COUNTER else ''}"
 
 
-_ALL, _IN, _OUT = ("ingest", "publish", "insert"), ("ingest",), ("publish",)
-_TABLE, _RUNS = ("ingest", "insert"), ("ingest", "publish", "run")
+_VERBS = {
+    "all": ("ingest", "publish", "insert"),
+    "table": ("ingest", "insert"),
+    "runs": ("ingest", "publish", "run"),
+    **{verb: (verb,) for verb in ("ingest", "publish", "check", "verify")},
+}
 
 
 def _total(name: str) -> Read:
     return lambda of, _: [Sample(getattr(of.total, name))]
+
+
+def _own(name: str) -> Read:
+    return lambda of, _: [Sample(getattr(of, name))]
 
 
 def _rate(name: str) -> Read:
@@ -88,10 +99,13 @@ def _since_newest(then: str) -> Read:
     return _last(lag)
 
 
-def _of_last(name: str, factor: float = 1.0) -> Read:
+def _of_last(name: str) -> Read:
+    """`name` may end in a factor: `seconds*1000`."""
+    field, _, factor = name.partition("*")
+
     def value(of: Observed, _: int) -> float | None:
-        found = getattr(of.last, name)
-        return None if found is None else factor * found
+        found = getattr(of.last, field)
+        return None if found is None else float(factor or 1) * found
 
     return _last(value)
 
@@ -166,247 +180,98 @@ def _last_commit(of: Observed, _: int) -> float | None:
     return None if at is None else at / 1000
 
 
-def _flinks(name: str, kind: Kind, unit: str, verbs: tuple[str, ...], meaning: str, read: Read) -> Metric:
-    return Metric(name, kind, unit, verbs, meaning, read, is_flinks=True)
+_READS: Mapping[str, Read] = {
+    "changes": _changes,
+    "expectations": _expectations,
+    "idle": _idle,
+    "lag": _partitions(Arrivals.lag_seconds),
+    "last_commit": _last(_last_commit),
+    "lease": _lease,
+    "pending": _partitions(_pending),
+    "reasons": _reasons,
+    "step_now": _step_now,
+    "steps": _steps,
+    "transaction": _transaction,
+    "verifications": _verifications,
+    "watermark_lag": _last(_watermark_lag),
+    "ways": _ways,
+}
+_READS_OF: Mapping[str, Callable[[str], Read]] = {
+    "last": _of_last,
+    "own": _own,
+    "rate": _rate,
+    "since": _since_newest,
+    "total": _total,
+}
+_TABLE = """
+numRecordsIn counter records ingest total:records_in | Records read from the topic
+numRecordsInPerSecond gauge records/s ingest rate:records_in | Records read a second, last minute
+numBytesIn counter bytes ingest total:bytes_in | Bytes of their keys and values
+numBytesInPerSecond gauge bytes/s ingest rate:bytes_in | Bytes read a second, last minute
+currentFetchEventTimeLag gauge ms ingest since:read_ms |
+    From the timestamp of the newest record of the last batch to when it was read
+currentEmitEventTimeLag gauge ms ingest since:committed_ms |
+    From the timestamp of the newest record of the last batch to its commit
+sourceIdleTime gauge ms ingest idle | Since the commit of the last batch with records
+pendingRecords gauge records ingest last:pending_records | Offsets behind the end of the topic
+watermarkLag gauge ms ingest watermark_lag | The time minus the watermark, of a DDL that has one
+numRecordsOut counter records publish total:records_out | Records sent, tombstones included
+numRecordsOutPerSecond gauge records/s publish rate:records_out | Records sent a second, last minute
+numBytesOut counter bytes publish total:bytes_out | Bytes of their keys and values
+numBytesOutPerSecond gauge bytes/s publish rate:bytes_out | Bytes sent a second, last minute
+currentSendTime gauge ms publish last:send_seconds*1000 | How long sending the last range took
+commits counter commits all own:batches | Batches that were committed
+changes counter rows table changes kind | Rows changed in the table
+unchanged counter changes ingest total:unchanged | Changes without effect on the table
+bad_records counter records table total:bad_records | Bad records
+quarantined counter records table total:quarantined | Records and rows written to the quarantine
+unexpected_rows counter rows all total:unexpected_rows | Rows that fail the gate
+keys_in_two_partitions counter keys ingest total:keys_in_two_partitions | Keys with records in two partitions
+tombstones counter records publish total:tombstones | Tombstones sent
+lost_records counter records publish total:lost | Records that the broker did not acknowledge
+pending_versions gauge versions publish last:pending_records | Versions not published yet
+version gauge version all last:version | The version written, or published up to
+files_written counter files table total:files_written | Data files added by commits
+bytes_written counter bytes table total:bytes_written | Bytes of these files
+files_rewritten counter files table total:files_rewritten |
+    Data files removed by commits: their rows are in others, or gone
+bytes_rewritten counter bytes table total:bytes_rewritten | Bytes of these files
+log_commits gauge commits ingest last:log_commits | Commits since the table's last checkpoint
+transactions counter transactions publish total:transactions |
+    Transactions committed, with 'sink.delivery-guarantee' = 'exactly-once'
+transaction_age_seconds gauge s publish transaction | How long transactions have been open; 0 if none is
+step_seconds histogram s all steps step | Seconds of a batch's steps
+step_age_seconds gauge s all step_now step | How long the step that runs now has taken
+pending_records_of_partition gauge records ingest pending partition |
+    Offsets behind the end of a partition; of topics with at most 100
+lag_seconds_of_partition gauge s ingest lag partition |
+    For how long the oldest record that is not applied has been seen in the partition
+lease_info gauge - runs lease owner | 1; the label names the process that runs it
+expectations gauge expectations check expectations result | Expectations of the last check
+verifications counter comparisons verify verifications result |
+    Comparisons of topic and table, and whether they came to an end
+differing_keys gauge keys verify last:differing_keys |
+    Keys whose rows differ between topic and table, by the last comparison
+batch_seconds histogram s all own:seconds | Seconds of a batch
+freshness_seconds histogram s ingest own:freshness | From the timestamp of the oldest record of a batch to its commit
+event_time_lag_seconds gauge s ingest last:event_time_lag_seconds |
+    The time minus the newest value of the watermark column
+last_commit_timestamp_seconds gauge s all last_commit | When the last batch was committed
+batches counter batches ingest ways reader,engine | Batches by what read them and the merge engine
+by_spark counter batches ingest reasons part,reason |
+    Batches that Spark read or merged, by the reason why not a faster way
+"""
+"""A line for each: name, kind, unit, verbs, what reads it (with a field of what is observed, of its totals or its last
+batch), labels, and behind `|` the meaning."""
 
 
-_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
-METRICS: tuple[Metric, ...] = (
-    _flinks("numRecordsIn", _C, "records", _IN, "Records read from the topic", _total("records_in")),
-    _flinks(
-        "numRecordsInPerSecond",
-        _G,
-        "records/s",
-        _IN,
-        "Records read a second, last minute",
-        _rate("records_in"),
-    ),
-    _flinks("numBytesIn", _C, "bytes", _IN, "Bytes of their keys and values", _total("bytes_in")),
-    _flinks("numBytesInPerSecond", _G, "bytes/s", _IN, "Bytes read a second, last minute", _rate("bytes_in")),
-    _flinks(
-        "currentFetchEventTimeLag",
-        _G,
-        "ms",
-        _IN,
-        "From the timestamp of the newest record of the last batch to when it was read",
-        _since_newest("read_ms"),
-    ),
-    _flinks(
-        "currentEmitEventTimeLag",
-        _G,
-        "ms",
-        _IN,
-        "From the timestamp of the newest record of the last batch to its commit",
-        _since_newest("committed_ms"),
-    ),
-    _flinks("sourceIdleTime", _G, "ms", _IN, "Since the commit of the last batch with records", _idle),
-    _flinks(
-        "pendingRecords",
-        _G,
-        "records",
-        _IN,
-        "Offsets behind the end of the topic",
-        _of_last("pending_records"),
-    ),
-    _flinks(
-        "watermarkLag",
-        _G,
-        "ms",
-        _IN,
-        "The time minus the watermark, of a DDL that has one",
-        _last(_watermark_lag),
-    ),
-    _flinks("numRecordsOut", _C, "records", _OUT, "Records sent, tombstones included", _total("records_out")),
-    _flinks(
-        "numRecordsOutPerSecond",
-        _G,
-        "records/s",
-        _OUT,
-        "Records sent a second, last minute",
-        _rate("records_out"),
-    ),
-    _flinks("numBytesOut", _C, "bytes", _OUT, "Bytes of their keys and values", _total("bytes_out")),
-    _flinks(
-        "numBytesOutPerSecond", _G, "bytes/s", _OUT, "Bytes sent a second, last minute", _rate("bytes_out")
-    ),
-    _flinks(
-        "currentSendTime",
-        _G,
-        "ms",
-        _OUT,
-        "How long sending the last range took",
-        _of_last("send_seconds", 1000),
-    ),
-    Metric("commits", _C, "commits", _ALL, "Batches that were committed", lambda of, _: [Sample(of.batches)]),
-    Metric(
-        "changes",
-        _C,
-        "rows",
-        ("ingest", "insert"),
-        "Rows changed in the table",
-        _changes,
-        labels=("kind",),
-    ),
-    Metric("unchanged", _C, "changes", _IN, "Changes without effect on the table", _total("unchanged")),
-    Metric("bad_records", _C, "records", ("ingest", "insert"), "Bad records", _total("bad_records")),
-    Metric(
-        "quarantined",
-        _C,
-        "records",
-        _TABLE,
-        "Records and rows written to the quarantine",
-        _total("quarantined"),
-    ),
-    Metric("unexpected_rows", _C, "rows", _ALL, "Rows that fail the gate", _total("unexpected_rows")),
-    Metric(
-        "keys_in_two_partitions",
-        _C,
-        "keys",
-        _IN,
-        "Keys with records in two partitions",
-        _total("keys_in_two_partitions"),
-    ),
-    Metric("tombstones", _C, "records", _OUT, "Tombstones sent", _total("tombstones")),
-    Metric(
-        "lost_records", _C, "records", _OUT, "Records that the broker did not acknowledge", _total("lost")
-    ),
-    Metric(
-        "pending_versions", _G, "versions", _OUT, "Versions not published yet", _of_last("pending_records")
-    ),
-    Metric("version", _G, "version", _ALL, "The version written, or published up to", _of_last("version")),
-    Metric("files_written", _C, "files", _TABLE, "Data files added by commits", _total("files_written")),
-    Metric("bytes_written", _C, "bytes", _TABLE, "Bytes of these files", _total("bytes_written")),
-    Metric(
-        "files_rewritten",
-        _C,
-        "files",
-        _TABLE,
-        "Data files removed by commits: their rows are in others, or gone",
-        _total("files_rewritten"),
-    ),
-    Metric("bytes_rewritten", _C, "bytes", _TABLE, "Bytes of these files", _total("bytes_rewritten")),
-    Metric(
-        "log_commits",
-        _G,
-        "commits",
-        _IN,
-        "Commits since the table's last checkpoint",
-        _of_last("log_commits"),
-    ),
-    Metric(
-        "transactions",
-        _C,
-        "transactions",
-        _OUT,
-        "Transactions committed, with 'sink.delivery-guarantee' = 'exactly-once'",
-        _total("transactions"),
-    ),
-    Metric(
-        "transaction_age_seconds",
-        _G,
-        "s",
-        _OUT,
-        "How long transactions have been open; 0 if none is",
-        _transaction,
-    ),
-    Metric("step_seconds", _H, "s", _ALL, "Seconds of a batch's steps", _steps, labels=("step",)),
-    Metric(
-        "step_age_seconds",
-        _G,
-        "s",
-        _ALL,
-        "How long the step that runs now has taken",
-        _step_now,
-        labels=("step",),
-    ),
-    Metric(
-        "pending_records_of_partition",
-        _G,
-        "records",
-        _IN,
-        "Offsets behind the end of a partition; of topics with at most 100",
-        _partitions(_pending),
-        labels=("partition",),
-    ),
-    Metric(
-        "lag_seconds_of_partition",
-        _G,
-        "s",
-        _IN,
-        "For how long the oldest record that is not applied has been seen in the partition",
-        _partitions(Arrivals.lag_seconds),
-        labels=("partition",),
-    ),
-    Metric(
-        "lease_info", _G, "", _RUNS, "1; the label names the process that runs it", _lease, labels=("owner",)
-    ),
-    Metric(
-        "expectations",
-        _G,
-        "expectations",
-        ("check",),
-        "Expectations of the last check",
-        _expectations,
-        labels=("result",),
-    ),
-    Metric(
-        "verifications",
-        _C,
-        "comparisons",
-        ("verify",),
-        "Comparisons of topic and table, and whether they came to an end",
-        _verifications,
-        labels=("result",),
-    ),
-    Metric(
-        "differing_keys",
-        _G,
-        "keys",
-        ("verify",),
-        "Keys whose rows differ between topic and table, by the last comparison",
-        _of_last("differing_keys"),
-    ),
-    Metric("batch_seconds", _H, "s", _ALL, "Seconds of a batch", lambda of, _: [Sample(of.seconds)]),
-    Metric(
-        "freshness_seconds",
-        _H,
-        "s",
-        _IN,
-        "From the timestamp of the oldest record of a batch to its commit",
-        lambda of, _: [Sample(of.freshness)],
-    ),
-    Metric(
-        "event_time_lag_seconds",
-        _G,
-        "s",
-        _IN,
-        "The time minus the newest value of the watermark column",
-        _of_last("event_time_lag_seconds"),
-    ),
-    Metric(
-        "last_commit_timestamp_seconds",
-        _G,
-        "s",
-        _ALL,
-        "When the last batch was committed",
-        _last(_last_commit),
-    ),
-    Metric(
-        "batches",
-        _C,
-        "batches",
-        _IN,
-        "Batches by what read them and the merge engine",
-        _ways,
-        labels=("reader", "engine"),
-    ),
-    Metric(
-        "by_spark",
-        _C,
-        "batches",
-        _IN,
-        "Batches that Spark read or merged, by the reason why not a faster way",
-        _reasons,
-        labels=("part", "reason"),
-    ),
-)
+def _metric(line: str) -> Metric:
+    facts, meaning = line.split(" | ")
+    name, kind, unit, verbs, read, *labels = facts.split()
+    how, _, field = read.partition(":")
+    reads = _READS_OF[how](field) if field else _READS[how]
+    labelled = tuple(labels[0].split(",")) if labels else ()
+    return Metric(name, Kind(kind), unit.strip("-"), _VERBS[verbs], meaning, reads, labelled)
+
+
+METRICS: tuple[Metric, ...] = tuple(map(_metric, _TABLE.replace("|\n   ", "|").strip().splitlines()))

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,9 @@ from pyspark.sql import SparkSession
 
 from bridge.cli.app import main
 from bridge.cli.script_pipelines import load_pipeline
-from bridge.embedded.broker import Broker
 from bridge.embedded.processes import free_port
 from tests.cdc_jobs.jobs import DELTA, KAFKA, SINK, write_shop, written
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, upsert
 from tests.reader import messages
 
 VERBS = [
@@ -145,10 +143,8 @@ def test_an_unreachable_broker_fails_within_thirty_seconds(
     assert not (tmp_path / "table").exists()
 
 
-def test_ctrl_c_stops_after_the_running_batch(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique)
+def test_ctrl_c_stops_after_the_running_batch(make: Make, lake: Path) -> None:
+    world = make()
     world.send([upsert(1, "a")])
     world.definition(run={"trigger": "1 s"})
     command = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as XML
 
@@ -12,11 +11,10 @@ from pyspark.sql import SparkSession
 
 from bridge.cli.app import main
 from bridge.cli.check_command import failure_threshold
-from bridge.embedded.broker import Broker
 from tests.config.files import WHOLE, loaded
 from tests.metrics.openlineage import events_in
-from tests.pipelines.scripts.scripts import ScriptRun
-from tests.pipelines.world import World, upsert
+from tests.pipelines.scripts.scripts import MakeScript
+from tests.pipelines.world import Make, upsert
 
 CONSTANTS = """
 SET 'bridge.events' = 'events.jsonl';
@@ -35,15 +33,11 @@ SUITE = {
 
 
 def test_check_from_init_to_failure(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    make: Make, spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A warning fails the check only with `--fail-on warn`; a duplicate does always; lag and changes are reported."""
     (lake / "orders.json").write_text(json.dumps(SUITE))
-    world = World.make(spark, broker, lake, unique, sections="quality: {suite: orders.json}\n")
+    world = make(sections="quality: {suite: orders.json}\n")
     world.send([upsert(1, "a"), upsert(2, None)])
     world.definition()
     file, junit, summary = str(lake / "orders.yaml"), lake / "junit.xml", lake / "ci" / "summary.md"
@@ -78,14 +72,10 @@ def test_check_from_init_to_failure(
 
 
 def test_a_result_of_a_script_is_checked(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    script_of: MakeScript, spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """--init proposes a suite beside the script; results are in the folder of the state."""
-    script = ScriptRun(spark, broker, lake, unique("s"), CONSTANTS)
+    script = script_of(CONSTANTS)
     script.run()
     file, suite = str(lake / "script.sql"), lake / "expectations" / "script.results-letters.json"
     assert main(["check", file, "--insert", "letters", "--init"]) == 0

@@ -13,13 +13,12 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
 from bridge.cli.app import main
 from bridge.cli.kafka_commands import topics_of
 from bridge.embedded.broker import Broker
 from tests.cdc_jobs.jobs import KAFKA, SINK, written
-from tests.pipelines.world import World
+from tests.pipelines.world import Make
 
 _PIPELINE = """\
 version: 1
@@ -129,15 +128,11 @@ def test_a_file_without_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_open_transactions_are_listed_and_aborted(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    make: Make, broker: Broker, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prefix = f"p{uuid4().hex[:8]}"  # short, so that a line's end parts no word
     options = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": prefix}
-    world = World.make(spark, broker, lake, unique, options=options)
+    world = make(options=options)
     world.definition()
     file = str(lake / "orders.yaml")
     assert main(["txn", "list", file]) == 0
@@ -172,13 +167,9 @@ def test_open_transactions_are_listed_and_aborted(
 
 
 def test_a_pipeline_without_transactions_is_refused(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    make: Make, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    World.make(spark, broker, lake, unique).definition()
+    make().definition()
     for verb in ("list", "abort"):
         assert main(["txn", verb, str(lake / "orders.yaml")]) == 2
         assert "this pipeline does not publish exactly-once" in capsys.readouterr().err

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from bridge.cli.app import main
-from bridge.embedded.broker import Broker
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, upsert
 
 
 def test_status_verify_and_resync(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    make: Make, spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """ingest, status, verify; then a difference, which verify reports with exit code 4 and resync repairs."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     world.send([upsert(1, "a"), upsert(2, "b")])
     world.definition()
     file = str(lake / "orders.yaml")

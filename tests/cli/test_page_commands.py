@@ -25,7 +25,6 @@ from pyspark.sql import SparkSession
 from bridge.bridge_folders import publish_log_file
 from bridge.cli.app import main
 from bridge.cli.page_commands import SCHEMA, watched_files
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError
 from bridge.lake.reached_store import reached_store
 from bridge.metrics import BatchReport
@@ -38,7 +37,7 @@ from tests.cdc_jobs.jobs import DELTA, KAFKA, SINK, write_shop, written
 from tests.history.logs import Log
 from tests.object_store import BUCKET, SECRET, ObjectStore
 from tests.pages.files import pipeline
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import Make, tombstone, upsert
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -47,16 +46,15 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_pipelines_that_ran(
+    make: Make,
     spark: SparkSession,
-    broker: Broker,
     lake: Path,
-    unique: Callable[[str], str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What both pages say is what the batches reported; a broken file is a line beside them."""
-    world = World.make(spark, broker, lake, unique)
-    copy = World.make(spark, broker, lake, unique)
+    world = make()
+    copy = make()
     reports: list[BatchReport] = []
     for records in ([upsert(n, "a") for n in range(9)], [upsert(1, "b"), tombstone(2), upsert(9, "c")]):
         world.send(records)

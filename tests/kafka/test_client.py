@@ -143,10 +143,7 @@ class Guest:
 def guest(spark: SparkSession, place: Place, lake: Path, unique: Callable[[str], str]) -> Guest:
     world = World.make(spark, place.broker, lake, unique, partitions=1)
     world.send([upsert(1, "a")])
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
+    world.create_table()
     spark.sql(f"INSERT INTO delta.`{lake}/table` VALUES (7, 'x', 1)")
     made = Guest(place, world)
     made.options()

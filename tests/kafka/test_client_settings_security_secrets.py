@@ -53,10 +53,7 @@ def test_certificate_key_and_registry_password_are_nowhere(
         "value.avro-confluent.basic-auth.credentials-source": "USER_INFO",
         "value.avro-confluent.basic-auth.user-info": "${env:REGISTRY_USER}",
     }
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
+    world.create_table()
     spark.sql(f"INSERT INTO delta.`{lake}/table` VALUES (7, 'x', 1)")
     assert publish(spark, world.definition()).records_out == 1
 

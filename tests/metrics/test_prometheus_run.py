@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport, ignore
 from bridge.metrics.prometheus import exporting
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from tests.metrics.test_prometheus import free_address, scraped
 from tests.metrics.test_registry import FLINKS
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import Make, tombstone, upsert
 
 
 @pytest.mark.parametrize("reader", ["consumer", "spark"])
-def test_the_metrics_of_the_manual_move(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], reader: str
-) -> None:
+def test_the_metrics_of_the_manual_move(make: Make, spark: SparkSession, reader: str) -> None:
     address = free_address()
     run = {"metrics": address}
-    world = World.make(spark, broker, lake, unique, partitions=1, sections=f"ingest: {{reader: {reader}}}\n")
-    copy = World.make(spark, broker, lake, unique, partitions=1)
+    world = make(partitions=1, sections=f"ingest: {{reader: {reader}}}\n")
+    copy = make(partitions=1)
     read, sent, seen = 0, 0, []
     with exporting(address, ignore):
         for records in ([upsert(1, "a"), upsert(2, "b")], [upsert(1, "c"), tombstone(2), upsert(1, "d")]):
@@ -53,11 +49,9 @@ def test_the_metrics_of_the_manual_move(
     assert 0 <= second["bridge_currentFetchEventTimeLag"] <= second["bridge_currentEmitEventTimeLag"] < 60_000
 
 
-def test_pending_records_are_what_the_batch_has_left(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_pending_records_are_what_the_batch_has_left(make: Make, spark: SparkSession) -> None:
     address = free_address()
-    world = World.make(spark, broker, lake, unique, partitions=1)
+    world = make(partitions=1)
     world.send([upsert(n, "a") for n in range(5)])
     pending = []
     definition = world.definition(run={"metrics": address, "max-offsets-per-batch": 2})

@@ -95,6 +95,18 @@ class World:
             reader = reader.option("versionAsOf", version)
         return reader.load(str(self.folder / "table"))
 
+    def create_table(self, properties: str = "") -> None:
+        """Create the table that a publish sends, empty; `properties` are added to a change data feed."""
+        self.sql(
+            "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10, 2)) USING delta "
+            f"TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true'{properties})"
+        )
+
+    def sql(self, *statements: str) -> None:
+        """Run statements on the table, written as `t`."""
+        for statement in statements:
+            self.spark.sql(statement.replace(" t ", f" delta.`{self.folder}/table` "))
+
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, sorted by their text."""
         return sorted((tuple(row) for row in self.table().collect()), key=str)
@@ -110,6 +122,10 @@ class World:
         """All records of the topic, partition by partition, read by a plain consumer."""
         found = messages(self.broker.bootstrap, topic or self.topic)
         return [(message.key(), message.value()) for message in found]
+
+
+Make = Callable[..., World]
+"""`World.make` with the fixtures of a test: what the fixture `make` is."""
 
 
 def key(id: int) -> str:

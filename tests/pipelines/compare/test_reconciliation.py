@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, DeltaTarget
 from bridge.delta.result_table import LEDGER_COLUMNS, VERIFY_LEDGER
-from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, DefinitionError, DifferenceError
 from bridge.metrics.monitoring import Monitoring
 from bridge.pipelines.compare.reconciliation import reconcile
@@ -23,12 +21,12 @@ from bridge.pipelines.compare.verify import Proof
 from bridge.pipelines.ingest.run import ingest
 from tests.metrics.openlineage import edges, events_in
 from tests.metrics.test_prometheus import gateway
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    made = World.make(spark, broker, lake, unique)
+def world(make: Make, spark: SparkSession) -> World:
+    made = make()
     made.send([upsert(n, f"n{n}") for n in range(3)])
     ingest(spark, made.definition())
     return made

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World, key, tombstone, upsert
+from tests.pipelines.world import Make, World, key, tombstone, upsert
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    made = World.make(spark, broker, lake, unique)
+def world(make: Make, spark: SparkSession) -> World:
+    made = make()
     made.send([upsert(n, f"n{n}") for n in range(20)] + [tombstone(3), upsert(4, "changed")])
     ingest(spark, made.definition())
     return made

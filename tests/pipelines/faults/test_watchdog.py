@@ -14,9 +14,9 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from tests.metrics.test_prometheus import gateway
 from tests.pipelines.processes import Process
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript
 from tests.pipelines.scripts.test_run import PAGEVIEWS, view
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 
 def stalls(run: Process, place: str) -> None:
@@ -27,15 +27,10 @@ def stalls(run: Process, place: str) -> None:
 
 
 def test_the_next_run_takes_over(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make: Make, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It keeps Python's lock, so that none of its threads runs; the JVM, which is idle, ends with it."""
-    world = World.make(spark, broker, lake, unique, partitions=1)
+    world = make(partitions=1)
     world.send([upsert(1, "a")])
     world.definition(run={"step-timeout": "45 s"})
     log = tmp_path / "bridge.log"
@@ -78,11 +73,9 @@ def test_a_run_of_several_pipelines_ends_too(
 
 
 @pytest.mark.slow
-def test_a_publish_that_hangs_ends_too(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_publish_that_hangs_ends_too(make: Make, spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     """After its records were sent, and before it has recorded that: the next run sends them again, and no others."""
-    world = World.make(spark, broker, lake, unique, partitions=1)
+    world = make(partitions=1)
     rows = spark.createDataFrame([(1, "a", None)], "id BIGINT, name STRING, amount DECIMAL(10, 2)")
     rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(f"{lake}/table")
     definition = world.definition(run={"step-timeout": "45 s"})
@@ -95,12 +88,10 @@ def test_a_publish_that_hangs_ends_too(
 
 
 @pytest.mark.slow
-def test_a_script_that_hangs_ends_too(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_script_that_hangs_ends_too(script_of: MakeScript, lake: Path, tmp_path: Path) -> None:
     """Before the commit of an INSERT's result; the next run takes over and sends it once."""
     text = f"SET 'bridge.step-timeout' = '45 s';\n{PAGEVIEWS}"
-    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script = script_of(text)
     script.create("views", "regions")
     script.send("views", [view(1, "a")])
     script.script()

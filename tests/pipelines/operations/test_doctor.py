@@ -20,15 +20,13 @@ from bridge.pipelines.operations.doctor import Finding, Replicas, examine, sendi
 from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
 from tests.kafka.topics import topic_of
-from tests.pipelines.world import World, upsert
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World, upsert
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: object) -> World:
-        return World.make(spark, broker, lake, unique, **{"partitions": 1, **more})
+        return make(**{"partitions": 1, **more})
 
     return made
 
@@ -250,10 +248,7 @@ def test_a_feed_that_is_gone(make: Make) -> None:
     ingest(world.spark, world.definition())
     publish(world.spark, copy.definition("copy"))
     shutil.rmtree(world.folder / "table")
-    world.spark.sql(
-        f"CREATE TABLE delta.`{world.folder}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
+    world.create_table()
     for number in range(4):
         world.spark.sql(f"INSERT INTO delta.`{world.folder}/table` VALUES ({number}, 'x', 1)")
     (found,) = [f for f in troubles(copy, sends=True, name="copy") if f.outcome is Outcome.FAILS]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition, Maintenance
 from bridge.delta import optimize_vacuum
 from bridge.delta.feed_consumers import MARGIN_SECONDS, FeedConsumers
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.metrics import Summary
 from bridge.pipelines.ingest.run import ingest
@@ -24,7 +22,7 @@ from bridge.pipelines.operations.maintain import maintain, maintain_table
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.preflight import open_whole_table
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 ROWS = "delta.`{}`"
 
@@ -38,9 +36,9 @@ def careless(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
+def world(make: Make, spark: SparkSession, lake: Path) -> World:
     """A table of three rows that `orders` has published up to version 1."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     spark.sql(
         f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10, 2)) USING delta TBLPROPERTIES "
         "(delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
@@ -141,10 +139,8 @@ def _ingested(world: World, every: str, run: dict[str, object]) -> Summary:
 
 
 @pytest.mark.slow
-def test_an_ingest_looks_after_its_table_when_that_is_due(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique)
+def test_an_ingest_looks_after_its_table_when_that_is_due(make: Make) -> None:
+    world = make()
     world.send([upsert(1, "a")])
     assert _ingested(world, "1 d", {}).maintained == 1
     world.send([upsert(2, "b")])
@@ -157,10 +153,8 @@ def test_an_ingest_looks_after_its_table_when_that_is_due(
 
 
 @pytest.mark.versions
-def test_maintenance_that_fails_is_a_warning(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique)
+def test_maintenance_that_fails_is_a_warning(make: Make, spark: SparkSession) -> None:
+    world = make()
     world.send([upsert(1, "a")])
     world.sections = "maintenance: {every: 1 d, retain: 0 h}\n"
     summary = ingest(spark, world.definition())
@@ -219,11 +213,9 @@ def test_retention_times_are_read_as_delta_writes_them(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_optimize_in_a_loop_beside_an_ingest(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_optimize_in_a_loop_beside_an_ingest(make: Make, spark: SparkSession) -> None:
     """Whoever loses tries again: each batch is committed once, and the table is the fold of the topic."""
-    world = World.make(spark, broker, lake, unique, partitions=1)
+    world = make(partitions=1)
     rounds, keys, of_a_batch = 5, 40, 10  # one batch leaves files of others, which OPTIMIZE joins
     world.send([upsert(n % keys, f"v{n}") for n in range(rounds * keys)])
     ingest(spark, world.definition(run={"max-offsets-per-batch": of_a_batch}), stop=_after(world, 1))

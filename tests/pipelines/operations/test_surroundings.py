@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from bridge.log_store import LOG_STORES
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Outcome
 from bridge.session import session_settings
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 ONCE = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "p"}
 EXPECTATIONS = [{"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}]
@@ -31,8 +31,8 @@ FINE, WARNING, FAILS = Outcome.FINE, Outcome.WARNING, Outcome.FAILS
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    return World.make(spark, broker, lake, unique, partitions=1)
+def world(make: Make) -> World:
+    return make(partitions=1)
 
 
 def test_a_registry_that_does_not_answer(world: World) -> None:

@@ -15,13 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config
-from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.pipelines.publish.delivery import AtLeastOnce, ExactlyOnce, delivery_for, reconcile
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.sharding import is_unique_in_range
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
-from tests.pipelines.world import World
+from tests.pipelines.world import Make
 
 
 @pytest.mark.parametrize(
@@ -29,18 +28,13 @@ from tests.pipelines.world import World
     [("at-least-once", AtLeastOnce), ("none", AtLeastOnce), ("exactly-once", ExactlyOnce)],
 )
 def test_the_guarantee_names_the_delivery(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    guarantee: str,
-    kind: type[object],
+    make: Make, spark: SparkSession, unique: Callable[[str], str], guarantee: str, kind: type[object]
 ) -> None:
     """An open range that has no shards gets them where there are transactions."""
     options = {"sink.delivery-guarantee": guarantee}
     if guarantee == "exactly-once":
         options["sink.transactional-id-prefix"] = unique("tx")
-    world = World.make(spark, broker, lake, unique, options=options)
+    world = make(options=options)
     definition = world.definition()
     with delivery_for(spark, definition, Destination(definition, definition.topic)) as delivery:
         assert isinstance(delivery, kind)

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from bridge.delta.table import Table
-from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.kafka.exactly_once import produce_files
 from bridge.pipelines.publish import delivery as exactly_once
@@ -19,7 +17,7 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.publish.sharding import FileShardLimits
 from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
 from tests.ledger import committed
-from tests.pipelines.world import World
+from tests.pipelines.world import Make, World
 
 pytestmark = pytest.mark.usefixtures("small_arrow_batches")
 
@@ -59,16 +57,10 @@ class Desk:
 
 
 @pytest.fixture
-def desk(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Desk:
+def desk(make: Make, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Desk:
     options = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": unique("tx")}
     columns = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
-    world = World.make(spark, broker, lake, unique, options=options, columns=columns)
+    world = make(options=options, columns=columns)
     world.sections = "publish: {transaction-rows: 10, snapshot-chunk-rows: 60}\n"
     return Desk(world, monkeypatch)
 

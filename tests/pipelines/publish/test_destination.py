@@ -22,27 +22,22 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.table_to_topic import resync
 from bridge.publish_progress import PublishProgress
 from tests.config.files import loaded, upsert_file
-from tests.pipelines.publish.test_run import folded, sql, table
-from tests.pipelines.world import World
-
-Make = Callable[..., World]
+from tests.pipelines.publish.test_run import folded, table
+from tests.pipelines.world import Make, World
 
 START = PublishProgress("orders", "table", 3, 7)
 FIRST = ["at-least-once", pytest.param("exactly-once", marks=pytest.mark.slow)]
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession, unique: Callable[[str], str]) -> Make:
     """A publish whose first run is done: rows 1 and 2 are in the topic."""
 
     def made(guarantee: str = "at-least-once", **more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
+        world = make(**more)
         world.options = {**world.options, **delivery(guarantee, unique("tx"))}
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-            "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-        )
-        sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+        world.create_table()
+        world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
         first = publish(spark, world.definition())
         assert (first.records_out, first.warning) == (2, None)
         return world
@@ -69,14 +64,14 @@ def test_a_topic_created_anew(make: Make, guarantee: str) -> None:
     """Its rows are gone, so sending what changes is not enough; a resync sends all."""
     world = make(guarantee)
     world.recreate_topic()
-    sql(world, "UPDATE t SET name = 'b2' WHERE id = 2")
+    world.sql("UPDATE t SET name = 'b2' WHERE id = 2")
     for _ in range(2):
         with pytest.raises(GapError, match=rf"topic '{world.topic}' was deleted and created anew") as gap:
             publish(world.spark, world.definition())
     assert "run `bridge resync FILE`" in str(gap.value) and "start: snapshot" in str(gap.value)
     assert world.received() == []
     assert resync(world.spark, world.definition()).inserted == 2
-    sql(world, "DELETE FROM t WHERE id = 1")
+    world.sql("DELETE FROM t WHERE id = 1")
     assert publish(world.spark, world.definition()).records_out == 1
     assert folded(world) == table(world) and set(table(world)) == {2}
 
@@ -100,7 +95,7 @@ def test_a_first_run_says_that_the_topic_has_records(make: Make) -> None:
     """With the checkpoint an at-least-once publish has lost which keys it sent, so a deletion has no tombstone."""
     world = make()
     shutil.rmtree(world.folder / "checkpoint")
-    sql(world, "DELETE FROM t WHERE id = 1")
+    world.sql("DELETE FROM t WHERE id = 1")
     again = publish(world.spark, world.definition())
     assert again.warning is not None
     assert f"{world.topic} has records, and this publish has no progress of an earlier run" in again.warning
@@ -124,7 +119,7 @@ def test_a_topic_created_anew_while_a_run_sends_to_it(
 ) -> None:
     """Detected before its version is recorded."""
     world = make(guarantee)
-    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    world.sql("INSERT INTO t VALUES (3, 'c', 3)")
     definition, fired = world.definition(), arm("publish.sent", "pause")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(publish, world.spark, definition)
@@ -196,18 +191,16 @@ def test_progress_of_an_older_bridge_takes_what_is_there(make: Make) -> None:
     for name, value in (("key", "PRIMARY KEY (id), record keys in json (id)"), ("topics", None)):
         assert written["bridge"].pop(name) == value or value is None
     last.write_text(json.dumps(written))
-    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    world.sql("INSERT INTO t VALUES (3, 'c', 3)")
     assert publish(world.spark, world.definition()).records_out == 1
     world.recreate_topic()
     with pytest.raises(GapError, match="was deleted and created anew"):
         publish(world.spark, world.definition())
 
 
-def test_topics_that_rows_name(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_topics_that_rows_name(make: Make, broker: Broker, unique: Callable[[str], str]) -> None:
     """A topic that is added to several is no gap; one of them that was created anew is."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     first, second, third = (unique("many") for _ in range(3))
     for name in (first, second):
         broker.create_topic(name, partitions=1)
@@ -240,11 +233,9 @@ def test_topics_that_rows_name(
         bound(without, **by_pattern)
 
 
-def test_a_broker_that_reports_no_ids(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_a_broker_that_reports_no_ids(make: Make) -> None:
     """A warning, and not taken for another topic."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     definition = world.definition()
     assert list(Destination(definition, definition.topic).warnings()) == []
     destination = Destination(

@@ -15,15 +15,15 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.explain import explain
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 @pytest.fixture
 def worlds(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    make: Make, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
 ) -> tuple[World, World]:
     """A topic that is ingested, and one to which its table is published."""
-    into = World.make(spark, broker, lake, unique, partitions=1)
+    into = make(partitions=1)
     topic = unique("out")
     broker.create_topic(topic)
     return into, World(spark, broker, lake, topic)

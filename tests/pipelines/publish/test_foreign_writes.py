@@ -19,31 +19,21 @@ from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.publish import foreign_writes
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World, tombstone, upsert
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession) -> Make:
     def made(**more: object) -> World:
-        world = World.make(spark, broker, lake, unique, sections="publish: {start: 'version:0'}\n", **more)
-        sql(
-            world,
-            "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-            "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')",
-        )
-        sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 1), (3, 'a', 1), (4, 'a', 1)")
-        sql(world, "UPDATE t SET name = 'b' WHERE id < 3")
-        sql(world, "DELETE FROM t WHERE id = 4")
+        world = make(sections="publish: {start: 'version:0'}\n", **more)
+        world.create_table()
+        world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 1), (3, 'a', 1), (4, 'a', 1)")
+        world.sql("UPDATE t SET name = 'b' WHERE id < 3")
+        world.sql("DELETE FROM t WHERE id = 4")
         publish(spark, world.definition())
         return world
 
     return made
-
-
-def sql(world: World, statement: str) -> None:
-    world.spark.sql(statement.replace(" t ", f" delta.`{world.folder}/table` "))
 
 
 def folded(world: World) -> dict[int, str]:
@@ -89,7 +79,7 @@ def test_between_two_ranges(make: Make) -> None:
     """What the range sends itself is not stale, and is not sent twice."""
     world = make()
     world.send((*STALE, upsert(2, "a")))
-    sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
+    world.sql("UPDATE t SET name = 'c' WHERE id = 2")
     sent = publish(world.spark, world.definition())
     assert folded(world) == table(world) == {1: "b", 2: "c", 3: "a"}
     assert (sent.records_out, sent.tombstones, sent.batches) == (4, 1, 1)
@@ -98,7 +88,7 @@ def test_between_two_ranges(make: Make) -> None:
 def test_behind_a_range_that_is_not_recorded_yet(make: Make) -> None:
     """And one that comes during the repair."""
     world = make()
-    sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
+    world.sql("UPDATE t SET name = 'c' WHERE id = 2")
     world.send([upsert(1, "a")])
     behind = iter([[upsert(2, "b")], [upsert(1, "a")]])
 
@@ -126,7 +116,7 @@ def test_rows_of_another_writer_are_left_alone(make: Make) -> None:
 def test_a_run_that_was_killed_in_a_range_makes_nothing_stale(make: Make) -> None:
     """Its records are in order, behind those of the versions before: nothing is stale, and there is no warning."""
     world = make()
-    sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
+    world.sql("UPDATE t SET name = 'c' WHERE id = 2")
     world.send([upsert(2, "c")])
     sent = publish(world.spark, world.definition())
     assert (sent.records_out, sent.warning) == (1, None)
@@ -151,7 +141,7 @@ def test_messages_of_a_database(make: Make) -> None:
 def test_records_that_cannot_be_decoded_give_a_warning(make: Make) -> None:
     world = make()
     world.send([(b"\xff", b"{}")])
-    sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
+    world.sql("UPDATE t SET name = 'c' WHERE id = 2")
     sent = publish(world.spark, world.definition())
     assert sent.records_out == 1
     assert sent.warning is not None and "cannot be compared with the table" in sent.warning
@@ -172,7 +162,7 @@ def test_records_of_an_open_transaction_are_repaired_later(make: Make, unique: C
     key, value = upsert(1, "a")
     other.produce(world.topic, value, key)
     assert other.flush(30) == 0
-    sql(world, "UPDATE t SET name = 'c' WHERE id = 2")
+    world.sql("UPDATE t SET name = 'c' WHERE id = 2")
     sent = publish(world.spark, world.definition())
     assert (sent.records_out, sent.warning) == (1, None)
     other.commit_transaction(30)

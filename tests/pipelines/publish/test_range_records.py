@@ -19,7 +19,7 @@ from bridge.pipelines.publish.sharding import FileShardLimits
 from bridge.publish_progress import PublishRange
 from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import Lane
-from tests.pipelines.world import World
+from tests.pipelines.world import Make, World
 from tests.reader import messages
 from tests.refusals import refusal
 
@@ -117,6 +117,7 @@ _ROWS = (
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 def test_a_topic_has_the_same_records(
+    make: Make,
     spark: SparkSession,
     broker: Broker,
     lake: Path,
@@ -143,7 +144,7 @@ def test_a_topic_has_the_same_records(
         options: dict[str, str | None] = {"sink.delivery-guarantee": guarantee}
         if guarantee == "exactly-once":
             options["sink.transactional-id-prefix"] = unique("tx")
-        here = World.make(spark, broker, lake, unique, columns=_COLUMNS, options=options)
+        here = make(columns=_COLUMNS, options=options)
         here.sections = f"publish: {{encoder: {encoder}}}\n"
         return here
 

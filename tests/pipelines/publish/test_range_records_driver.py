@@ -46,7 +46,7 @@ from tests.delta.aged_log import age
 from tests.delta.tables import NO_VECTORS, Merge, append, at, by_copies, by_marks, frame, made
 from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import Lane
-from tests.pipelines.world import World
+from tests.pipelines.world import Make
 from tests.reader import messages
 from tests.refusals import optional, refusal
 
@@ -282,6 +282,7 @@ def test_lanes_with_faults_play_it(tmp_path: Path, key: str) -> None:
     ("key", "once"), [(True, False), (False, False), (True, True)], ids=["upserts", "appends", "transactions"]
 )
 def test_a_topic_has_the_same_records(
+    make: Make,
     spark: SparkSession,
     broker: Broker,
     lake: Path,
@@ -301,11 +302,7 @@ def test_a_topic_has_the_same_records(
         options |= {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": unique("tx")}
     limits = FileShardLimits(min_rows=10, min_rows_per_file=1, max_imbalance=10) if once else None
     worlds = {
-        name: World.make(
-            spark,
-            broker,
-            lake,
-            unique,
+        name: make(
             columns=columns,
             options=options,
             cleanup="compact" if key else "delete",

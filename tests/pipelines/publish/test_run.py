@@ -38,27 +38,17 @@ from bridge.publish_progress import PublishRange
 from bridge.rows import Change, RowKind, replay
 from tests.ledger import Ledger, committed
 from tests.pipelines.processes import Run
-from tests.pipelines.world import World, key, tombstone, upsert, value
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World, key, tombstone, upsert, value
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-            "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-        )
+        world = make(**more)
+        world.create_table()
         return world
 
     return made
-
-
-def sql(world: World, statement: str) -> None:
-    """Run a statement on the table, written as `t`."""
-    world.spark.sql(statement.replace(" t ", f" delta.`{world.folder}/table` "))
 
 
 def folded(world: World) -> dict[object, object]:
@@ -81,14 +71,14 @@ def table(world: World) -> dict[object, object]:
 
 def test_a_snapshot_and_then_every_change(make: Make) -> None:
     world = make()
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2.5)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 2.5)")
     first = publish(world.spark, world.definition())
     assert (first.records_out, first.tombstones) == (2, 0)
     assert folded(world) == table(world)
 
-    sql(world, "UPDATE t SET name = 'a2' WHERE id = 1")
-    sql(world, "DELETE FROM t WHERE id = 2")
-    sql(world, "INSERT INTO t VALUES (3, 'c', 3.5)")
+    world.sql("UPDATE t SET name = 'a2' WHERE id = 1")
+    world.sql("DELETE FROM t WHERE id = 2")
+    world.sql("INSERT INTO t VALUES (3, 'c', 3.5)")
     second = publish(world.spark, world.definition())
     assert (second.records_out, second.tombstones) == (3, 1)
     assert folded(world) == table(world) and set(table(world)) == {1, 3}
@@ -102,7 +92,7 @@ def test_a_range_without_changes_sends_nothing_and_moves_on(make: Make) -> None:
     world = make()
     empty = publish(world.spark, world.definition())
     assert (empty.batches, empty.records_out) == (1, 0)
-    sql(world, "ALTER TABLE t SET TBLPROPERTIES ('note'='x')")
+    world.sql("ALTER TABLE t SET TBLPROPERTIES ('note'='x')")
     moved = publish(world.spark, world.definition())
     assert (moved.records_out, moved.version) == (0, 1)
     assert world.received() == []
@@ -111,9 +101,9 @@ def test_a_range_without_changes_sends_nothing_and_moves_on(make: Make) -> None:
 def test_every_commit_gives_its_own_record_in_order(make: Make) -> None:
     world = make(partitions=2)
     for n in range(5):
-        sql(world, f"INSERT INTO t VALUES ({n}, 'v0', 0)")
+        world.sql(f"INSERT INTO t VALUES ({n}, 'v0', 0)")
     for version in range(1, 4):
-        sql(world, f"UPDATE t SET name = 'v{version}' WHERE id < 3")
+        world.sql(f"UPDATE t SET name = 'v{version}' WHERE id < 3")
     world.sections = "publish: {start: 'version:1'}\n"
     publish(world.spark, world.definition())
     seen: dict[int, list[str]] = {}
@@ -125,9 +115,9 @@ def test_every_commit_gives_its_own_record_in_order(make: Make) -> None:
 
 def test_a_changed_primary_key_is_a_tombstone_and_an_upsert(make: Make) -> None:
     world = make()
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
     publish(world.spark, world.definition())
-    sql(world, "UPDATE t SET id = id + 10 WHERE id = 1")
+    world.sql("UPDATE t SET id = id + 10 WHERE id = 1")
     moved = publish(world.spark, world.definition())
     assert (moved.records_out, moved.tombstones) == (2, 1)
     assert set(folded(world)) == {2, 11}
@@ -136,9 +126,9 @@ def test_a_changed_primary_key_is_a_tombstone_and_an_upsert(make: Make) -> None:
 @pytest.mark.slow
 def test_keys_that_swap_places_in_one_commit(make: Make) -> None:
     world = make(partitions=1)
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
     publish(world.spark, world.definition())
-    sql(world, "UPDATE t SET id = 3 - id")
+    world.sql("UPDATE t SET id = 3 - id")
     swapped = publish(world.spark, world.definition())
     assert (swapped.records_out, swapped.tombstones) == (2, 0)
     assert folded(world) == table(world)
@@ -157,10 +147,10 @@ def test_keys_that_swap_places_in_one_commit(make: Make) -> None:
 def test_where_the_first_run_starts(make: Make, start: str, ids: set[int]) -> None:
     world = make(sections=f"publish: {{start: '{start}'}}\n")
     for statement in ("(1, 'a', 1)", "(2, 'b', 1)", "(3, 'c', 1)"):
-        sql(world, f"INSERT INTO t VALUES {statement}")
-    sql(world, "DELETE FROM t WHERE id = 1")
+        world.sql(f"INSERT INTO t VALUES {statement}")
+    world.sql("DELETE FROM t WHERE id = 1")
     publish(world.spark, world.definition())
-    sql(world, "INSERT INTO t VALUES (4, 'd', 1)")
+    world.sql("INSERT INTO t VALUES (4, 'd', 1)")
     publish(world.spark, world.definition())
     assert set(folded(world)) == ids
 
@@ -168,7 +158,7 @@ def test_where_the_first_run_starts(make: Make, start: str, ids: set[int]) -> No
 @pytest.mark.slow
 def test_a_key_goes_where_a_java_producer_would_send_it(make: Make) -> None:
     world = make(partitions=7)
-    sql(world, "INSERT INTO t SELECT id, 'x', 1 FROM range(50)")
+    world.sql("INSERT INTO t SELECT id, 'x', 1 FROM range(50)")
     publish(world.spark, world.definition())
     jvm = world.spark._jvm
     assert jvm is not None
@@ -181,7 +171,7 @@ def test_a_key_goes_where_a_java_producer_would_send_it(make: Make) -> None:
 
 def test_a_table_without_change_feed_is_refused_with_the_way_out(make: Make) -> None:
     world = make()
-    sql(world, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='false')")
+    world.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='false')")
     with pytest.raises(TableError, match=r"(?s)change data feed.*enableChangeDataFeed"):
         publish(world.spark, world.definition())
     assert world.received() == []
@@ -189,7 +179,7 @@ def test_a_table_without_change_feed_is_refused_with_the_way_out(make: Make) -> 
 
 def test_a_replaced_table_is_refused(make: Make) -> None:
     world = make()
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     publish(world.spark, world.definition())
     path = f"delta.`{world.folder}/table`"
     world.spark.sql(f"DROP TABLE IF EXISTS {path}")
@@ -208,15 +198,15 @@ def test_a_replaced_table_is_refused(make: Make) -> None:
 def test_rows_without_a_key_are_appended_and_nothing_else(make: Make) -> None:
     options = {"connector": "kafka", "key.format": None}
     world = make(options=options, columns="id BIGINT, name STRING, amount DECIMAL(10, 2)", cleanup="delete")
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1), (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1), (1, 'a', 1)")
     publish(world.spark, world.definition())
-    sql(world, "INSERT INTO t VALUES (2, NULL, NULL)")
+    world.sql("INSERT INTO t VALUES (2, NULL, NULL)")
     publish(world.spark, world.definition())
     sent = sorted(value for _, value in world.received() if value is not None)
     assert [key for key, _ in world.received()] == [None] * 3
     assert sent == [b'{"id":1,"name":"a","amount":1}'] * 2 + [b'{"id":2,"name":null,"amount":null}']
-    sql(world, "INSERT INTO t VALUES (3, 'x', 1)")
-    sql(world, "UPDATE t SET name = 'b' WHERE id = 2")
+    world.sql("INSERT INTO t VALUES (3, 'x', 1)")
+    world.sql("UPDATE t SET name = 'b' WHERE id = 2")
     refusal = (
         r"version 4 updates or deletes rows, and a 'kafka' table with an insert-only format doesn't support"
     )
@@ -231,12 +221,12 @@ def test_each_row_goes_to_the_topic_it_names(make: Make) -> None:
     other = f"{world.topic}-other"
     world.broker.create_topic(other)
     world.spark.sql(f"ALTER TABLE delta.`{world.folder}/table` ADD COLUMNS (t STRING)")
-    sql(world, f"INSERT INTO t VALUES (1, 'a', 1, '{world.topic}'), (2, 'b', 1, '{other}')")
+    world.sql(f"INSERT INTO t VALUES (1, 'a', 1, '{world.topic}'), (2, 'b', 1, '{other}')")
     listed = replace(world, options={"topic": f"{world.topic};{other}"})
     publish(world.spark, listed.definition())
     assert world.received() == [(b'{"id":1}', b'{"id":1}')]
     assert world.received(other) == [(b'{"id":2}', b'{"id":2}')]
-    sql(world, "INSERT INTO t VALUES (3, 'c', 1, 'elsewhere')")
+    world.sql("INSERT INTO t VALUES (3, 'c', 1, 'elsewhere')")
     with pytest.raises(
         KafkaError, match=r"The topic of the sink record is not valid\. .* but was: elsewhere"
     ):
@@ -255,7 +245,7 @@ def test_a_snapshot_goes_on_in_the_chunk_where_it_was_stopped(
     make: Make, arm: Callable[[str, str], Path]
 ) -> None:
     world = make(sections="publish: {snapshot-chunk-rows: 10}\n")
-    sql(world, "INSERT INTO t SELECT id, 'x', 1 FROM range(60)")
+    world.sql("INSERT INTO t SELECT id, 'x', 1 FROM range(60)")
     arm("publish.sent", "raise after 3")
     with pytest.raises(RuntimeError, match=r"failpoint publish\.sent"):
         publish(world.spark, world.definition())
@@ -272,7 +262,7 @@ def test_a_text_that_is_not_utf_8_is_not_sent(make: Make, encoder: str) -> None:
     """By the driver, and by Spark."""
     world = make(sections=f"publish: {{start: snapshot, encoder: {encoder}}}\n")
     publish(world.spark, world.definition())
-    sql(world, "INSERT INTO t VALUES (1, CAST(X'61ff' AS STRING), 1.5)")
+    world.sql("INSERT INTO t VALUES (1, CAST(X'61ff' AS STRING), 1.5)")
     with pytest.raises(TableError) as refused:
         publish(world.spark, world.definition())
     assert str(refused.value).startswith(
@@ -283,12 +273,10 @@ def test_a_text_that_is_not_utf_8_is_not_sent(make: Make, encoder: str) -> None:
 
 
 @pytest.mark.usefixtures("small_arrow_batches")
-def test_a_zombie_wakes(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_a_zombie_wakes(make: Make, spark: SparkSession, lake: Path, tmp_path: Path) -> None:
     """Stopped with a block of a snapshot in hand; another run sends all of it, and newer versions. Then the first goes
     on: its block, the last of its task, lands behind them. (Blocks after it would not be sent.)"""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     ledger = Ledger(spark, f"{lake}/table")
     ledger.create()
     ledger.insert(range(5), "a")
@@ -388,9 +376,9 @@ SUITE = {
 
 @pytest.mark.parametrize("action", ["warn", "fail"])
 def test_the_driver_judges_as_tasks_do(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], action: str
+    make: Make, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], action: str
 ) -> None:
-    into = World.make(spark, broker, lake, unique, partitions=1)
+    into = make(partitions=1)
     into.send([upsert(1, "a"), upsert(2, "b")])
     ingest(spark, into.definition())
     (lake / "suite.json").write_text(json.dumps(SUITE))
@@ -431,11 +419,11 @@ def test_the_driver_judges_as_tasks_do(
 
 
 def test_lost_records_are_reported_until_a_resync(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    make: Make, spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
     """`none` continues after a record that the broker refuses, and counts it: in the batch's report, the run's summary
     and the status, also after a later batch without losses."""
-    world = World.make(spark, broker, lake, unique, options={"sink.delivery-guarantee": "none"})
+    world = make(options={"sink.delivery-guarantee": "none"})
     ingested = world.topic
     noise = "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", k=9000))
     world.send([(key(1), value(1, noise))])
@@ -458,9 +446,9 @@ def test_lost_records_are_reported_until_a_resync(
 
 
 def test_topics_are_created_and_unusual_ones_give_a_warning(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    make: Make, spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     world.send([('{"id":1}', '{"id":1,"name":"a","amount":1}')])
     ingest(spark, world.definition())
     new, old = unique("new"), unique("old")

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World
-
-Make = Callable[..., World]
+from tests.pipelines.world import Make, World
 
 CDC = {"connector": "kafka", "key.format": "json", "key.fields": "id"}
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(sections: str = "", **more: Any) -> World:
-        world = World.make(spark, broker, lake, unique, partitions=1, cleanup="delete", **more)
+        world = make(partitions=1, cleanup="delete", **more)
         world.sections = sections
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-            "TBLPROPERTIES ('delta.enableChangeDataFeed'='true', 'delta.columnMapping.mode'='name')"
-        )
+        world.create_table(", 'delta.columnMapping.mode'='name'")
         return world
 
     return made
 
 
-def sql(world: World, statement: str) -> None:
-    """Run a statement on the table, written as `t`."""
-    world.spark.sql(statement.replace(" t ", f" delta.`{world.folder}/table` "))
-
-
 def history(world: World) -> None:
     """A history with one change of each kind; keys 1 to 4."""
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
-    sql(world, "UPDATE t SET name = 'a2' WHERE id = 1")
-    sql(world, "UPDATE t SET name = name WHERE id = 2")
-    sql(world, "DELETE FROM t WHERE id = 3")
-    sql(world, "UPDATE t SET id = 4 WHERE id = 2")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+    world.sql("UPDATE t SET name = 'a2' WHERE id = 1")
+    world.sql("UPDATE t SET name = name WHERE id = 2")
+    world.sql("DELETE FROM t WHERE id = 3")
+    world.sql("UPDATE t SET id = 4 WHERE id = 2")
 
 
 def row(id: int, name: str, amount: int) -> dict[str, Any]:
@@ -109,8 +95,8 @@ def test_debezium_messages_as_flink_writes_them(make: Make) -> None:
 @pytest.mark.slow
 def test_other_formats_tell_an_update_whole(make: Make, format: str, expected: list[Any]) -> None:
     world = make("publish: {start: 'version:2'}\n", options={**CDC, "value.format": format})
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
-    sql(world, "UPDATE t SET name = 'a2' WHERE id = 1")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("UPDATE t SET name = 'a2' WHERE id = 1")
     publish(world.spark, world.definition())
     names = {"canal-json": ("type", "data", "old"), "maxwell-json": ("type", "data", "old")}
     shown = names.get(format, ("op_type", "after", "before"))
@@ -175,8 +161,8 @@ def test_rows_without_a_key_in_a_cdc_format(make: Make) -> None:
 def test_net_changes_tell_what_became_of_a_key(make: Make) -> None:
     world = make("publish: {start: 'version:2', net-changes: true}\n")
     history(world)
-    sql(world, "INSERT INTO t VALUES (9, 'x', 9)")
-    sql(world, "DELETE FROM t WHERE id = 9")
+    world.sql("INSERT INTO t VALUES (9, 'x', 9)")
+    world.sql("DELETE FROM t WHERE id = 9")
     done = publish(world.spark, world.definition())
     received = {json.loads(key or b"")["id"]: value and json.loads(value) for key, value in world.received()}
     assert received == {1: A2, 2: None, 3: None, 4: B4}
@@ -186,13 +172,13 @@ def test_net_changes_tell_what_became_of_a_key(make: Make) -> None:
 @pytest.mark.slow
 def test_added_columns_are_left_out_or_carried(make: Make) -> None:
     world = make()
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     publish(world.spark, world.definition())
-    sql(world, "ALTER TABLE t ADD COLUMNS (extra STRUCT<x: INT>)")
-    sql(world, "INSERT INTO t VALUES (2, 'b', 2, struct(7))")
+    world.sql("ALTER TABLE t ADD COLUMNS (extra STRUCT<x: INT>)")
+    world.sql("INSERT INTO t VALUES (2, 'b', 2, struct(7))")
     publish(world.spark, world.definition())
     world.sections = "publish: {added-columns: carry}\n"
-    sql(world, "INSERT INTO t VALUES (3, 'c', 3, struct(8))")
+    world.sql("INSERT INTO t VALUES (3, 'c', 3, struct(8))")
     publish(world.spark, world.definition())
     assert values(world) == [A, B, {**C, "extra": {"x": 8}}]
 
@@ -200,12 +186,12 @@ def test_added_columns_are_left_out_or_carried(make: Make) -> None:
 @pytest.mark.slow
 def test_a_table_that_grows_while_it_is_published(make: Make) -> None:
     world = make("publish: {added-columns: carry}\n")
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
 
     def grow(_: object) -> None:
         if len(values(world)) == 1:
-            sql(world, "ALTER TABLE t ADD COLUMNS (extra INT)")
-            sql(world, "INSERT INTO t VALUES (2, 'b', 2, 5)")
+            world.sql("ALTER TABLE t ADD COLUMNS (extra INT)")
+            world.sql("INSERT INTO t VALUES (2, 'b', 2, 5)")
 
     publish(world.spark, world.definition(), listener=grow)
     assert values(world) == [A, {**B, "extra": 5}]
@@ -220,9 +206,9 @@ def test_a_table_that_grows_while_it_is_published(make: Make) -> None:
 )
 def test_other_changes_of_the_table_stop_before_anything_is_sent(make: Make, change: str, words: str) -> None:
     world = make()
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     publish(world.spark, world.definition())
-    sql(world, f"ALTER TABLE t {change}")
+    world.sql(f"ALTER TABLE t {change}")
     with pytest.raises(TableError, match=words):
         publish(world.spark, world.definition())
     assert len(world.received()) == 1

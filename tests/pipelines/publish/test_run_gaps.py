@@ -5,37 +5,31 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.pipelines.ingest.test_run_gaps import add_partitions
-from tests.pipelines.publish.test_run import folded, sql, table
-from tests.pipelines.world import World, upsert
+from tests.pipelines.publish.test_run import folded, table
+from tests.pipelines.world import Make, World, upsert
 
-Make = Callable[..., World]
 slow = pytest.mark.slow
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make, spark: SparkSession) -> Make:
     """A publish whose first run is done: rows 1 and 2 are in the topic."""
 
     def made(properties: str = "", **more: object) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-            f"TBLPROPERTIES ('delta.enableChangeDataFeed'='true'{properties})"
-        )
-        sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+        world = make(**more)
+        world.create_table(properties)
+        world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
         assert publish(spark, world.definition()).records_out == 2
         return world
 
@@ -55,11 +49,11 @@ def stop() -> Iterator[threading.Event]:
 def test_an_overwrite_and_a_restore_are_published(make: Make) -> None:
     """An overwrite and a restore reach the topic key by key, from the change feed."""
     world = make()
-    sql(world, "INSERT OVERWRITE t VALUES (2, 'b2', 2), (3, 'c', 3)")
+    world.sql("INSERT OVERWRITE t VALUES (2, 'b2', 2), (3, 'c', 3)")
     over = publish(world.spark, world.definition())
     assert folded(world) == table(world) and set(table(world)) == {2, 3}
     assert (over.records_out, over.tombstones) == (3, 1)
-    sql(world, "RESTORE TABLE t TO VERSION AS OF 1")
+    world.sql("RESTORE TABLE t TO VERSION AS OF 1")
     publish(world.spark, world.definition())
     assert folded(world) == table(world) and set(table(world)) == {1, 2}
 
@@ -71,7 +65,7 @@ def test_a_resync_that_removes_duplicate_keys_is_published(make: Make) -> None:
     into = World.make(out.spark, out.broker, out.folder, lambda stem: f"{out.topic}-{stem}")
     into.send([upsert(n, "n") for n in range(200)])
     ingest(into.spark, into.definition("into", run={"checkpoint": "into"}))
-    sql(out, "INSERT INTO t SELECT * FROM t WHERE id >= 0")
+    out.sql("INSERT INTO t SELECT * FROM t WHERE id >= 0")
     publish(out.spark, out.definition())
     done = resync(into.spark, into.definition("into", run={"checkpoint": "into"}))
     assert done.updated == 200
@@ -81,11 +75,11 @@ def test_a_resync_that_removes_duplicate_keys_is_published(make: Make) -> None:
 
 def test_a_feed_that_was_off_for_a_while(make: Make) -> None:
     world = make()
-    sql(world, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='false')")
-    sql(world, "INSERT INTO t VALUES (3, 'unseen', 3)")
+    world.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='false')")
+    world.sql("INSERT INTO t VALUES (3, 'unseen', 3)")
     with pytest.raises(TableError, match="the change data feed is off; switch it on with"):
         publish(world.spark, world.definition())
-    sql(world, "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='true')")
+    world.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed'='true')")
     with pytest.raises(
         GapError, match=r"versions 2 to 4 are needed, but the change data feed was off for part"
     ) as off:
@@ -96,7 +90,7 @@ def test_a_feed_that_was_off_for_a_while(make: Make) -> None:
 def test_a_log_that_was_cleaned(make: Make) -> None:
     world = make(", 'delta.checkpointInterval'='4'")
     for n in range(3, 7):
-        sql(world, f"INSERT INTO t VALUES ({n}, 'x', 1)")
+        world.sql(f"INSERT INTO t VALUES ({n}, 'x', 1)")
     for version in range(4):
         (world.folder / "table" / "_delta_log" / f"{version:020}.json").unlink()
     with pytest.raises(
@@ -109,8 +103,8 @@ def test_a_log_that_was_cleaned(make: Make) -> None:
 @slow
 def test_files_that_were_vacuumed(make: Make) -> None:
     world = make()
-    sql(world, "UPDATE t SET name = 'a2' WHERE id = 1")
-    sql(world, "OPTIMIZE t ")
+    world.sql("UPDATE t SET name = 'a2' WHERE id = 1")
+    world.sql("OPTIMIZE t ")
     careless = world.spark.newSession()
     careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     careless.sql(f"VACUUM delta.`{world.folder}/table` RETAIN 0 HOURS")
@@ -139,8 +133,8 @@ def test_columns_that_are_not_what_they_were(
     """Renamed, dropped, widened, the key column changed: it stops, and nothing is sent."""
     world = make(", 'delta.columnMapping.mode'='name', 'delta.enableTypeWidening'='true'")
     for change in changes:
-        sql(world, f"ALTER TABLE t {change}")
-    sql(world, "DELETE FROM t WHERE name = 'a'")
+        world.sql(f"ALTER TABLE t {change}")
+    world.sql("DELETE FROM t WHERE name = 'a'")
     with pytest.raises(kind, match=words):
         publish(world.spark, world.definition())
     assert len(world.received()) == 2
@@ -157,13 +151,13 @@ def test_added_partitions_give_a_warning(make: Make, stop: threading.Event) -> N
         reports.append(report)
         if len(reports) == 1:
             add_partitions(world, 3)
-            sql(world, "INSERT INTO t VALUES (4, 'd', 4)")
+            world.sql("INSERT INTO t VALUES (4, 'd', 4)")
         elif len(reports) == 2:
-            sql(world, "INSERT INTO t VALUES (5, 'e', 5)")
+            world.sql("INSERT INTO t VALUES (5, 'e', 5)")
         else:
             stop.set()
 
-    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    world.sql("INSERT INTO t VALUES (3, 'c', 3)")
     done = publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=on_report, stop=stop)
     warnings = [report.warning for report in reports]
     assert warnings[0] and "has 2 partitions by now, it had 1: most keys have moved" in warnings[0], warnings
@@ -185,9 +179,9 @@ def test_a_topic_that_is_deleted_under_a_publish(
 
     def on_report(report: BatchReport) -> None:
         client.delete_topics([world.topic])[world.topic].result(30)
-        sql(world, "INSERT INTO t VALUES (4, 'd', 4)")
+        world.sql("INSERT INTO t VALUES (4, 'd', 4)")
 
-    sql(world, "INSERT INTO t VALUES (3, 'c', 3)")
+    world.sql("INSERT INTO t VALUES (3, 'c', 3)")
     began = time.monotonic()
     with pytest.raises(BridgeError, match=rf"topic '{world.topic}' does not exist|{world.topic}.*UNKNOWN"):
         publish(world.spark, world.definition(run={"trigger": "200 ms"}), listener=on_report, stop=stop)

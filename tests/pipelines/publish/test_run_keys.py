@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.world import World
+from tests.pipelines.world import Make, World
 
-Make = Callable[..., tuple[World, World]]
+MakeBoth = Callable[..., tuple[World, World]]
 
 COLUMNS = "id BIGINT, region STRING, name STRING, PRIMARY KEY ({}) NOT ENFORCED"
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def worlds_of(make: Make) -> MakeBoth:
     """The topic of an ingest by one key, and the topic of a publish of its table by another."""
 
     def made(inward: str, outward: str, **options: str) -> tuple[World, World]:
-        worlds = [
-            World.make(spark, broker, lake, unique, columns=COLUMNS.format(key)) for key in (inward, outward)
-        ]
+        worlds = [make(columns=COLUMNS.format(key)) for key in (inward, outward)]
         worlds[1].options = options
         return worlds[0], worlds[1]
 
@@ -59,9 +54,9 @@ def published(out: World) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", pytest.param("exactly-once", marks=pytest.mark.slow)])
-def test_a_key_of_more_columns_leaves_no_ghost(make: Make, guarantee: str) -> None:
+def test_a_key_of_more_columns_leaves_no_ghost(worlds_of: MakeBoth, guarantee: str) -> None:
     """The row of id 1 gets another region: the key that it had goes out as a tombstone."""
-    into, out = make("id", "id, region")
+    into, out = worlds_of("id", "id, region")
     if guarantee == "exactly-once":
         prefix = {"sink.transactional-id-prefix": f"{out.topic}-tx", "sink.parallelism": "2"}
         out.options = {"sink.delivery-guarantee": guarantee, **prefix}
@@ -75,9 +70,9 @@ def test_a_key_of_more_columns_leaves_no_ghost(make: Make, guarantee: str) -> No
     }
 
 
-def test_a_key_of_fewer_columns_takes_the_row_that_is_left(make: Make) -> None:
+def test_a_key_of_fewer_columns_takes_the_row_that_is_left(worlds_of: MakeBoth) -> None:
     """One batch deletes (1, eu) and inserts (1, us): of id 1 that is one record, no tombstone beside it."""
-    into, out = make("id, region", "id")
+    into, out = worlds_of("id, region", "id")
     both = ("id", "region")
     ingested(into, *(row(both, n, "eu", "a") for n in range(20)))
     assert published(out) == (20, 0)

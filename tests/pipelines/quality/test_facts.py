@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,13 @@ from pyspark.sql import SparkSession
 
 from bridge import config
 from bridge.delta import change_feed
-from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.quality.facts import facts_of
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.quality.facts import Facts, Moment, Ratio, RowDifferences, Unknown
 from bridge.quality.verdict import Outcome
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 def expect(type: str, **kwargs: Any) -> dict[str, Any]:
@@ -53,9 +51,9 @@ ASKED = [
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
+def world(make: Make, lake: Path) -> World:
     (lake / "suite.json").write_text(json.dumps({"name": "all", "expectations": ASKED}))
-    return World.make(spark, broker, lake, unique, partitions=2, sections="quality: {suite: suite.json}\n")
+    return make(partitions=2, sections="quality: {suite: suite.json}\n")
 
 
 def outcomes(world: World) -> dict[str, Outcome]:

@@ -10,39 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bridge.delta.publish_log import PublishLog
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, ConcurrentRunError, DefinitionError, GapError, TableError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.report import direction_of
 from bridge.pipelines.resync.table_to_topic import resync
 from tests.metrics.openlineage import edges, events_in
-from tests.pipelines.world import World, key, tombstone, upsert
-
-Make = Callable[..., World]
-CREATE = (
-    "CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-    "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-)
+from tests.pipelines.world import Make, World, key, tombstone, upsert
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: Any) -> World:
-        world = World.make(spark, broker, lake, unique, **more)
-        sql(world, CREATE)
+        world = make(**more)
+        world.create_table()
         return world
 
     return made
-
-
-def sql(world: World, *statements: str) -> None:
-    """Run statements on the table, written as `t`."""
-    for statement in statements:
-        world.spark.sql(statement.replace(" t ", f" delta.`{world.folder}/table` "))
 
 
 def fold(world: World) -> dict[int, str]:
@@ -64,11 +50,11 @@ def names(world: World) -> dict[int, str]:
 @pytest.mark.parametrize("goes_on", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_only_what_differs_is_sent(make: Make, goes_on: bool) -> None:
     world = make()
-    sql(world, "INSERT INTO t SELECT id, concat('n', id), 1 FROM range(30)")
+    world.sql("INSERT INTO t SELECT id, concat('n', id), 1 FROM range(30)")
     definition = world.definition()
     publish(world.spark, definition)
     world.send([upsert(1, "foreign"), (key(2), "{"), tombstone(3), upsert(99, "ghost"), (key(98), "{")])
-    sql(world, "UPDATE t SET name = 'new' WHERE id = 4", "DELETE FROM t WHERE id = 5")
+    world.sql("UPDATE t SET name = 'new' WHERE id = 4", "DELETE FROM t WHERE id = 5")
     shutil.rmtree(world.folder / "checkpoint")
     with pytest.raises(
         DefinitionError, match=r"left no trace .*: set --direction ingest or --direction publish"
@@ -94,7 +80,7 @@ def test_only_what_differs_is_sent(make: Make, goes_on: bool) -> None:
     again = resync(world.spark, definition)
     assert (again.inserted, again.updated, again.deleted) == (0, 0, 0)
     assert len(world.received()) == before + 7
-    sql(world, "UPDATE t SET name = 'goes on' WHERE id = 6")
+    world.sql("UPDATE t SET name = 'goes on' WHERE id = 6")
     assert publish(world.spark, definition).records_out == 1
     assert fold(world) == names(world) and verify(world.spark, definition).equal
 
@@ -107,17 +93,18 @@ def test_a_table_made_anew_begins_a_new_count_of_versions(make: Make, unique: Ca
     """Shards that stand at version 4 of the table that is gone must not take version 1 of this one for sent."""
     world = make(options={**ONCE, "sink.transactional-id-prefix": unique("tx")})
     definition = world.definition()
-    sql(world, "INSERT INTO t SELECT id, 'a', 1 FROM range(20)", "UPDATE t SET name = 'b' WHERE id < 5")
-    sql(world, "UPDATE t SET name = 'c' WHERE id < 5")
+    world.sql("INSERT INTO t SELECT id, 'a', 1 FROM range(20)", "UPDATE t SET name = 'b' WHERE id < 5")
+    world.sql("UPDATE t SET name = 'c' WHERE id < 5")
     publish(world.spark, definition)
     shutil.rmtree(world.folder / "table")
-    sql(world, CREATE, "INSERT INTO t SELECT id, 'z', 1 FROM range(3, 6)")
+    world.create_table()
+    world.sql("INSERT INTO t SELECT id, 'z', 1 FROM range(3, 6)")
     with pytest.raises(GapError, match=r"was replaced.*run `bridge resync FILE`"):
         publish(world.spark, definition)
     done = resync(world.spark, definition)
     assert (done.inserted, done.updated, done.deleted) == (0, 3, 17)
     assert fold(world) == names(world)
-    sql(world, "UPDATE t SET name = 'y'", "DELETE FROM t WHERE id = 3")
+    world.sql("UPDATE t SET name = 'y'", "DELETE FROM t WHERE id = 3")
     assert publish(world.spark, definition).records_out == 4
     assert fold(world) == names(world) and verify(world.spark, definition).equal
 
@@ -130,7 +117,7 @@ def test_a_resync_that_dies_is_run_again(
 ) -> None:
     world = make(options={**ONCE, "sink.transactional-id-prefix": unique("tx")} if once else {})
     definition = world.definition()
-    sql(world, "INSERT INTO t SELECT id, 'a', 1 FROM range(10)")
+    world.sql("INSERT INTO t SELECT id, 'a', 1 FROM range(10)")
     publish(world.spark, definition)
     world.send([upsert(1, "foreign"), tombstone(2), upsert(50, "ghost")])
     arm(place, "raise")
@@ -141,14 +128,14 @@ def test_a_resync_that_dies_is_run_again(
     resync(world.spark, definition)
     assert fold(world) == names(world)
     assert len(world.received()) == 10 + 3 + 3
-    sql(world, "DELETE FROM t WHERE id = 7")
+    world.sql("DELETE FROM t WHERE id = 7")
     assert publish(world.spark, definition).records_out == 1
     assert fold(world) == names(world)
 
 
 def test_a_publish_that_still_runs_ends(make: Make) -> None:
     world = make()
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     definition = world.definition()
     publish(world.spark, definition)
     stale = PublishLog(world.spark, definition.run.checkpoint, "orders")
@@ -167,7 +154,7 @@ def test_a_publish_that_still_runs_ends(make: Make) -> None:
 def test_messages_of_a_database_tell_the_state_that_was_there(make: Make) -> None:
     options = {"connector": "kafka", "value.format": "debezium-json", "key.fields": "id"}
     world = make(options=options)
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 1)")
     definition = world.definition()
     publish(world.spark, definition)
     row = '{{"id":{0},"name":"{1}","amount":1.00}}'.format
@@ -206,11 +193,11 @@ STATES: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
 @pytest.mark.parametrize("format", STATES)
 def test_changes_whose_files_were_vacuumed_are_found_by_their_rows(make: Make, format: str) -> None:
     world = make(options={"connector": "kafka", "value.format": format, "key.fields": "id"})
-    sql(world, "INSERT INTO t SELECT id, 'a', 1 FROM range(8)")
+    world.sql("INSERT INTO t SELECT id, 'a', 1 FROM range(8)")
     definition = world.definition()
     publish(world.spark, definition)
-    sql(world, "UPDATE t SET name = 'b' WHERE id < 3", "DELETE FROM t WHERE id = 5", "OPTIMIZE t ")
-    sql(world, "INSERT INTO t VALUES (9, 'new', 1)")
+    world.sql("UPDATE t SET name = 'b' WHERE id < 3", "DELETE FROM t WHERE id = 5", "OPTIMIZE t ")
+    world.sql("INSERT INTO t VALUES (9, 'new', 1)")
     careless = world.spark.newSession()
     careless.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     careless.sql(f"VACUUM delta.`{world.folder}/table` RETAIN 0 HOURS")
@@ -222,20 +209,20 @@ def test_changes_whose_files_were_vacuumed_are_found_by_their_rows(make: Make, f
     assert len(world.received()) == before + 5
     states = {id: STATES[format](json.loads(text or b"")) for id, text in last(world).items()}
     assert {id: row["name"] for id, row in states.items() if row} == names(world)
-    sql(world, "UPDATE t SET name = 'goes on' WHERE id = 9")
+    world.sql("UPDATE t SET name = 'goes on' WHERE id = 9")
     assert publish(world.spark, definition).records_out == 1
     assert verify(world.spark, definition).equal
 
 
 def test_what_cannot_be_compared_is_refused(make: Make) -> None:
     world = make(partitions=1, cleanup="delete")
-    sql(world, "INSERT INTO t VALUES (1, 'a', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     world.send([upsert(1, "a"), ("{", "x")])
     with pytest.raises(
         BadRecordError, match=rf"{world.topic}-0 at offset 1 cannot be decoded, and key: .*run\.checkp"
     ):
         resync(world.spark, world.definition())
-    sql(world, "INSERT INTO t VALUES (1, 'b', 1)")
+    world.sql("INSERT INTO t VALUES (1, 'b', 1)")
     with pytest.raises(TableError, match="1 keys have more than one row"):
         resync(world.spark, world.definition())
     world.columns = "id BIGINT, name STRING, amount DECIMAL(10, 2)"

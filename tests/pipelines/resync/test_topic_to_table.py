@@ -37,15 +37,9 @@ from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.preflight import open_whole_table
 from tests.delta.tables import merged_by_delta_rs
 from tests.metrics.openlineage import edges, events_in
-from tests.pipelines.world import World, key, tombstone, upsert
+from tests.pipelines.world import Make, World, key, tombstone, upsert
 
-Make = Callable[..., World]
 ONE = Decimal("1.00")
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
 
 
 def sql(world: World, text: str) -> None:
@@ -251,9 +245,9 @@ def test_a_key_that_wrong_statistics_have_doubled_is_repaired(make: Make) -> Non
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
+def world(make: Make, spark: SparkSession) -> World:
     """The rows of two batches: versions 1 and 2."""
-    made = World.make(spark, broker, lake, unique, partitions=1)
+    made = make(partitions=1)
     for id in (1, 2):
         made.send([upsert(id, "a")])
         ingest(spark, made.definition())

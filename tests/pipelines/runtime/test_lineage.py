@@ -18,7 +18,7 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.runtime.lineage import table_dataset, topic_datasets
 from tests.metrics.openlineage import edges, events_in, facet_of
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import Make, tombstone, upsert
 
 COLUMNS = (
     "id BIGINT, name STRING, amount DECIMAL(10, 2), at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', "
@@ -40,13 +40,11 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_topic_table_topic_is_one_graph(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_topic_table_topic_is_one_graph(make: Make, spark: SparkSession, broker: Broker, lake: Path) -> None:
     (lake / "suite.json").write_text(json.dumps(SUITE))
     sections = "quality: {suite: suite.json, on-failure: warn}\n"
-    first = World.make(spark, broker, lake, unique, columns=COLUMNS, partitions=1, sections=sections)
-    second = World.make(spark, broker, lake, unique, columns=COLUMNS, partitions=1)
+    first = make(columns=COLUMNS, partitions=1, sections=sections)
+    second = make(columns=COLUMNS, partitions=1)
     run = {"lineage": "events.jsonl"}
     first.send([upsert(1, "a"), upsert(2, "b"), upsert(1, "c")])
     definition = first.definition(run=run)
@@ -133,10 +131,8 @@ def origins(event: dict[str, Any], number: int = 0) -> dict[str, dict[str, str]]
     }
 
 
-def test_a_run_that_fails_says_no_key(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique, partitions=1)
+def test_a_run_that_fails_says_no_key(make: Make, spark: SparkSession, lake: Path) -> None:
+    world = make(partitions=1)
     world.send([('{"id":4711}', "no document")])
     with pytest.raises(BadRecordError):
         ingest(spark, world.definition(run={"lineage": "events.jsonl"}))
@@ -146,10 +142,8 @@ def test_a_run_that_fails_says_no_key(
     assert "4711" not in (lake / "events.jsonl").read_text()
 
 
-def test_a_pattern_stands_for_the_topics_that_are_there(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique, columns="id BIGINT")
+def test_a_pattern_stands_for_the_topics_that_are_there(make: Make, broker: Broker) -> None:
+    world = make(columns="id BIGINT")
     broker.create_topic(f"{world.topic}-2", partitions=1)
     options = {"connector": "kafka", "topic": None, "topic-pattern": f"{world.topic}.*", "key.format": None}
     world.options = {**options, "scan.startup.mode": "earliest-offset"}

@@ -20,7 +20,7 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warning
 from tests.delta.tables import made
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 DAY = 86_400.0
 
@@ -35,10 +35,8 @@ def test_the_log_s_retention(spark: SparkSession, lake: Path, days: float, fract
 
 
 @pytest.mark.slow
-def test_a_publish_says_that_the_log_s_end_is_near(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique)
+def test_a_publish_says_that_the_log_s_end_is_near(make: Make, spark: SparkSession, lake: Path) -> None:
+    world = make()
     world.send([upsert(1, "a")])
     ingest(spark, world.definition())
     publish(spark, world.definition("out", run={"checkpoint": "out"}))
@@ -63,10 +61,8 @@ def _lag(world: World, age_days: float = 365.0) -> Callable[[Offsets], str | Non
     return lambda position: lag.warning(position, end)
 
 
-def test_a_topic_s_retention(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    world = World.make(spark, broker, lake, unique, partitions=2)
+def test_a_topic_s_retention(make: Make, spark: SparkSession) -> None:
+    world = make(partitions=2)
     ingest(spark, world.definition())
     now = time.time()
     hours = (30, 20, 13, 1)

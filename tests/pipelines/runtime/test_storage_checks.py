@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition, DeltaTarget, Quality
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
@@ -19,12 +17,12 @@ from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from tests.config.files import WHOLE, loaded
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    return World.make(spark, broker, lake, unique, partitions=1)
+def world(make: Make) -> World:
+    return make(partitions=1)
 
 
 def overlapping(world: World) -> Definition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,3 +95,7 @@ def _json(document: dict[str, Any] | None) -> bytes | None:
 
 def _parsed(text: bytes | None) -> Any:
     return None if text is None else json.loads(text)
+
+
+MakeScript = Callable[[str], ScriptRun]
+"""`ScriptRun` with the fixtures of a test: what the fixture `script_of` is."""

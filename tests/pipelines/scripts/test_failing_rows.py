@@ -26,7 +26,7 @@ from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import load_script
 from tests.pipelines.scripts import test_refresh_windows as windows
 from tests.pipelines.scripts.oracle import Rows, computed
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 
 _SOURCES = """
 CREATE TABLE t (id INT, a INT, b INT, s STRING, PRIMARY KEY (id) NOT ENFORCED)
@@ -312,11 +312,9 @@ INSERT INTO o SELECT id, a / b FROM t;
 
 
 @pytest.mark.slow
-def test_bad_records_and_failing_rows(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_bad_records_and_failing_rows(script_of: MakeScript, spark: SparkSession, lake: Path) -> None:
     """A row that gets bad is deleted from the topic, once: not again when it is deleted while it is bad."""
-    script = ScriptRun(spark, broker, lake, unique("s"), _TEXT)
+    script = script_of(_TEXT)
     script.create("in", "out", partitions=1)
 
     def run(way: str, *rows: tuple[int, object, object] | int) -> list[tuple[object, object]]:
@@ -393,9 +391,9 @@ def _kafka_quarantined(spark: SparkSession, lake: Path, name: str) -> list[tuple
 
 @pytest.mark.slow
 def test_rows_of_a_topic_without_a_key_are_named_by_their_records(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    script_of: MakeScript, spark: SparkSession, lake: Path
 ) -> None:
-    script = ScriptRun(spark, broker, lake, unique("s"), _DIVIDED + _PAIRS)
+    script = script_of(_DIVIDED + _PAIRS)
     script.create("in", partitions=1)
     topic, reason = script.topic("in"), "division by zero in a / b"
     script.send("in", [_event(1, 4, 2), _event(1, 5, 0)])

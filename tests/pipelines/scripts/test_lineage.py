@@ -5,7 +5,6 @@ The columns of sources from which the columns of a result come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from bridge.errors import DefinitionError
 from bridge.pipelines.scripts.lineage import column_origins
 from bridge.sql import load_script
 from tests.metrics.openlineage import events_in, facet_of
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 
 TEXT = """
 SET 'bridge.lineage' = 'events.jsonl';
@@ -34,8 +33,8 @@ INSERT INTO shown SELECT user_id FROM named;
 """
 
 
-def test_a_script(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> None:
-    script = ScriptRun(spark, broker, lake, unique("s"), TEXT)
+def test_a_script(script_of: MakeScript, broker: Broker, lake: Path) -> None:
+    script = script_of(TEXT)
     script.create("views", partitions=1)
     script.send("views", [(None, {"user_id": n, "page": "a", "region": "r"}) for n in range(3)])
     script.run()

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 from tests.pipelines.scripts.oracle import Rows, computed
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript
 
 BEGIN = datetime(1969, 12, 31, 23, 59, 0)
 """Windows on both sides of 1970."""
@@ -179,7 +177,7 @@ def test_a_thousand_histories(spark: SparkSession, lake: Path, seed: int) -> Non
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(20, 23))
 def test_runs_with_a_bound_between_others(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], seed: int
+    script_of: MakeScript, spark: SparkSession, lake: Path, seed: int
 ) -> None:
     """The end of a run with a bound closes the windows that have rows, no later ones."""
     draw = random.Random(seed)
@@ -188,7 +186,7 @@ def test_runs_with_a_bound_between_others(
     head += "\nSET 'bridge.state.closed-windows' = 'remove';" if seed != 20 else ""
     key = ", PRIMARY KEY (we, h, g) NOT ENFORCED" if lateness else ""
     text = script_text(names, head, key, "{kafka}, 'topic' = '{prefix}-t'")
-    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script = script_of(text)
     script.create("t", partitions=1)
     expected = {name: Expected(name, lateness) for name in names}
     sizes: list[int] = []

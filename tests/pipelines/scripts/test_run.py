@@ -26,9 +26,7 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.explain import used_paths
 from bridge.pipelines.scripts.run import run_script
 from tests.pipelines.ingest.test_run_folders import FOLDERS
-from tests.pipelines.scripts.scripts import ScriptRun
-
-Make = Callable[[str], ScriptRun]
+from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 
 PAGEVIEWS = """
 CREATE TABLE pageviews (user_id BIGINT, page_id BIGINT, viewtime TIMESTAMP(3), user_region STRING,
@@ -50,17 +48,12 @@ INSERT INTO shown SELECT user_region, COUNT(*) FROM pageviews GROUP BY user_regi
 """
 
 
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda text: ScriptRun(spark, broker, lake, unique("s"), text)
-
-
 def view(user: int, region: str | None) -> tuple[None, dict[str, Any]]:
     return None, {"user_id": user, "page_id": 1, "viewtime": "2026-11-25 10:00:00", "user_region": region}
 
 
-def test_the_first_example_of_the_manuals(make: Make) -> None:
-    script = make(PAGEVIEWS + SHOWN + MEANS)
+def test_the_first_example_of_the_manuals(script_of: MakeScript) -> None:
+    script = script_of(PAGEVIEWS + SHOWN + MEANS)
     script.create("views", "regions")
     script.send("views", [view(1, "a"), view(1, "a"), view(2, "b"), view(3, None)])
     script.run()
@@ -95,8 +88,8 @@ def test_the_first_example_of_the_manuals(make: Make) -> None:
         pytest.param("publish.sent", marks=pytest.mark.slow),
     ],
 )
-def test_a_run_that_dies_goes_on(make: Make, arm: Callable[[str, str], Path], place: str) -> None:
-    script = make(PAGEVIEWS)
+def test_a_run_that_dies_goes_on(script_of: MakeScript, arm: Callable[[str, str], Path], place: str) -> None:
+    script = script_of(PAGEVIEWS)
     script.create("views", "regions")
     script.send("views", [view(1, "a"), view(2, "b")])
     fired = arm(place, "raise")
@@ -127,8 +120,10 @@ def key(id: int) -> dict[str, Any]:
     return {"id": id}
 
 
-def test_streams_become_a_wide_table_and_an_insert_reads_what_another_one_writes(make: Make) -> None:
-    script = make(UPSERTS)
+def test_streams_become_a_wide_table_and_an_insert_reads_what_another_one_writes(
+    script_of: MakeScript,
+) -> None:
+    script = script_of(UPSERTS)
     script.create("c", "p")
     script.send("c", [(key(1), {"id": 1, "name": "ann"}), (key(2), {"id": 2, "name": "bob"})])
     script.send("p", [(key(2), {"id": 2, "paid": 20}), (key(3), {"id": 3, "paid": 30})])
@@ -162,8 +157,8 @@ INSERT INTO states SELECT id, UPPER(state) FROM events WHERE state <> 'skipped';
 """
 
 
-def test_the_last_of_rows_that_are_only_added_counts(make: Make) -> None:
-    script = make(LAST)
+def test_the_last_of_rows_that_are_only_added_counts(script_of: MakeScript) -> None:
+    script = script_of(LAST)
     script.create("e", partitions=1)
     script.create("s")
     script.send("e", [(None, {"id": 1, "state": s}) for s in ("new", "paid", "sent", "skipped")])
@@ -174,8 +169,8 @@ def test_the_last_of_rows_that_are_only_added_counts(make: Make) -> None:
     assert script.received("s") == [(key(1), {"id": 1, "state": "FOUND"})]
 
 
-def test_rows_that_are_only_added_are_computed_again_by_their_key(make: Make) -> None:
-    script = make(LAST)
+def test_rows_that_are_only_added_are_computed_again_by_their_key(script_of: MakeScript) -> None:
+    script = script_of(LAST)
     script.create("e", partitions=1)
     script.create("s")
     script.send(
@@ -188,8 +183,8 @@ def test_rows_that_are_only_added_are_computed_again_by_their_key(make: Make) ->
     assert sorted(script.received("s"), key=str) == [(key(1), None), (key(2), {"id": 2, "state": "SKIPPED"})]
 
 
-def test_a_state_without_positions_names_the_way_out(make: Make) -> None:
-    script = make(LAST.replace(", PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}", ") WITH ({kafka}"))
+def test_a_state_without_positions_names_the_way_out(script_of: MakeScript) -> None:
+    script = script_of(LAST.replace(", PRIMARY KEY (id) NOT ENFORCED) WITH ({upsert}", ") WITH ({kafka}"))
     script.create("e", "s", partitions=1)
     script.send("e", [(None, {"id": 1, "state": "new"})])
     script.run()
@@ -211,13 +206,15 @@ INSERT INTO cities SELECT city, COUNT(*) FROM users GROUP BY city;
 KEY = ", PRIMARY KEY (id) NOT ENFORCED"
 
 
-def test_another_query_is_refused_until_it_is_rebuilt(make: Make, spark: SparkSession, lake: Path) -> None:
+def test_another_query_is_refused_until_it_is_rebuilt(
+    script_of: MakeScript, spark: SparkSession, lake: Path
+) -> None:
     spark.sql(
         f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
         "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES (1, 'ulm'), (2, 'ulm'), (3, 'bonn')")
-    script = make(COUNTED.replace("{key}", KEY))
+    script = script_of(COUNTED.replace("{key}", KEY))
 
     def cities() -> dict[str, int]:
         return {row[0]: row[1] for row in spark.read.format("delta").load(f"{lake}/cities").collect()}
@@ -239,7 +236,7 @@ def test_another_query_is_refused_until_it_is_rebuilt(make: Make, spark: SparkSe
     assert cities() == {"ulm": 1}
 
 
-def test_rows_of_others_are_not_deleted(make: Make, spark: SparkSession, lake: Path) -> None:
+def test_rows_of_others_are_not_deleted(script_of: MakeScript, spark: SparkSession, lake: Path) -> None:
     for name, columns in (("users", "id INT, city STRING"), ("cities", "city STRING, n BIGINT")):
         spark.sql(
             f"CREATE TABLE delta.`{lake}/{name}` ({columns}) USING delta "
@@ -247,14 +244,16 @@ def test_rows_of_others_are_not_deleted(make: Make, spark: SparkSession, lake: P
         )
     spark.sql(f"INSERT INTO delta.`{lake}/cities` VALUES ('ulm', 7)")
     with pytest.raises(TableError) as error:
-        make(COUNTED.replace("{key}", KEY)).run()
+        script_of(COUNTED.replace("{key}", KEY)).run()
     assert str(error.value) == (
         f"INSERT script.cities: {lake}/cities has rows that this INSERT did not write. A table with a PRIMARY KEY has "
         "exactly the rows of its query, so they would be deleted: name another table, or delete its rows first"
     )
 
 
-def test_a_users_table_without_a_key_must_only_grow(make: Make, spark: SparkSession, lake: Path) -> None:
+def test_a_users_table_without_a_key_must_only_grow(
+    script_of: MakeScript, spark: SparkSession, lake: Path
+) -> None:
     spark.sql(
         f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
         "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
@@ -262,7 +261,9 @@ def test_a_users_table_without_a_key_must_only_grow(make: Make, spark: SparkSess
     text = COUNTED.replace("{key}", "").replace(
         "(city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)", "(city STRING)"
     )
-    script = make(text.replace("SELECT city, COUNT(*) FROM users GROUP BY city", "SELECT city FROM users"))
+    script = script_of(
+        text.replace("SELECT city, COUNT(*) FROM users GROUP BY city", "SELECT city FROM users")
+    )
     spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES (1, 'ulm'), (2, 'ulm')")
     script.run()
     spark.sql(f"DELETE FROM delta.`{lake}/users` WHERE id = 1")
@@ -274,8 +275,8 @@ def test_a_users_table_without_a_key_must_only_grow(make: Make, spark: SparkSess
     )
 
 
-def test_rows_that_share_a_key_are_refused(make: Make, spark: SparkSession, lake: Path) -> None:
-    script = make(
+def test_rows_that_share_a_key_are_refused(script_of: MakeScript, spark: SparkSession, lake: Path) -> None:
+    script = script_of(
         "CREATE TABLE t (id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED) "
         "WITH ('connector' = 'delta', 'path' = 't');\n"
         "INSERT INTO t VALUES (1, 'a'), (1, 'b'), (2, 'c');"
@@ -289,12 +290,14 @@ def test_rows_that_share_a_key_are_refused(make: Make, spark: SparkSession, lake
     assert spark.read.format("delta").load(f"{lake}/t").count() == 0
 
 
-def test_changes_that_are_gone_name_the_way_out(make: Make, spark: SparkSession, lake: Path) -> None:
+def test_changes_that_are_gone_name_the_way_out(
+    script_of: MakeScript, spark: SparkSession, lake: Path
+) -> None:
     spark.sql(
         f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
         "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
-    script = make(COUNTED.replace("{key}", KEY))
+    script = script_of(COUNTED.replace("{key}", KEY))
     script.run()
     for id in (1, 2):
         spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES ({id}, 'ulm')")
@@ -321,11 +324,9 @@ INSERT INTO users SELECT user_id FROM views;
 """
 
 
-def test_counters_begin_at_0(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_counters_begin_at_0(script_of: MakeScript, lake: Path) -> None:
     """A first value above 0 is no increase for Prometheus, so that alerts would miss bad records of a first batch."""
-    script, stopped = ScriptRun(spark, broker, lake, unique("s"), TEXT), threading.Event()
+    script, stopped = script_of(TEXT), threading.Event()
     script.create("views", partitions=1)
     stopped.set()
     script.run(stop=stopped)
@@ -404,10 +405,10 @@ INSERT INTO regions SELECT region, COUNT(*) FROM views GROUP BY region;
 
 
 def test_a_result_that_is_restored_during_a_run_is_refreshed_again(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    script_of: MakeScript, spark: SparkSession, lake: Path
 ) -> None:
     """The restored rows are known to be those of older sources; the next round computes what is new since then."""
-    script = ScriptRun(spark, broker, lake, unique("s"), COUNTS)
+    script = script_of(COUNTS)
     script.create("views", "regions", partitions=1)
     script.send("views", [(None, {"region": "a"})])
     stop, inserts = threading.Event(), list[BatchReport]()
@@ -440,11 +441,9 @@ BY_PARTS = COUNTS.replace("GROUP BY region", "GROUP BY region HAVING COUNT(*) > 
 
 
 @pytest.mark.parametrize("text", [COUNTS, BY_PARTS])
-def test_a_state_that_is_restored_is_not_counted_twice(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], text: str
-) -> None:
+def test_a_state_that_is_restored_is_not_counted_twice(script_of: MakeScript, lake: Path, text: str) -> None:
     """Its rows come again from the topic: an INSERT that adds what is new to its result must not add them."""
-    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script = script_of(text)
     script.create("views", "regions", partitions=1)
     script.send("views", [(None, {"region": "a"})])
     script.run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from bridge.errors import ConcurrentRunError
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease_in
 from bridge.pipelines.scripts.state import ScriptState
 from tests.pipelines.processes import Process
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 from tests.pipelines.scripts.test_run import PAGEVIEWS, view
 
 CONSTANTS = (
@@ -44,11 +43,9 @@ def test_a_second_run_reads_and_writes_nothing(spark: SparkSession, broker: Brok
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_two_processes_at_once(
-    spark: SparkSession, broker: Broker, lake: Path, tmp_path: Path, unique: Callable[[str], str]
-) -> None:
+def test_two_processes_at_once(script_of: MakeScript, lake: Path, tmp_path: Path) -> None:
     """The second comes while the first is between two commits; the first goes on, and its process may be killed."""
-    script = ScriptRun(spark, broker, lake, unique("s"), PAGEVIEWS)
+    script = script_of(PAGEVIEWS)
     script.create("views", "regions")
     script.send("views", [view(1, "a"), view(2, "b")])
     script.script()

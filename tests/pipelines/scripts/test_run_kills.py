@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from tests.pipelines.processes import Process
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript
 from tests.pipelines.scripts.test_run import PAGEVIEWS, view
 
 PLACES = (
@@ -28,11 +25,9 @@ PLACES = (
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_no_view_is_counted_twice_or_not_at_all(
-    spark: SparkSession, broker: Broker, lake: Path, tmp_path: Path, unique: Callable[[str], str]
-) -> None:
+def test_no_view_is_counted_twice_or_not_at_all(script_of: MakeScript, lake: Path, tmp_path: Path) -> None:
     """A killed run leaves all processes of its session to end by themselves; the next one goes on."""
-    script = ScriptRun(spark, broker, lake, unique("s"), PAGEVIEWS)
+    script = script_of(PAGEVIEWS)
     script.create("views", "regions")
     draw, expected, sent = random.Random(5), Counter[str](), defaultdict[str, list[int]](list)
     script.script()

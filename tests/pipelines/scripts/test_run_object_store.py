@@ -9,12 +9,11 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 from bridge.store_options import given_settings
 from tests.object_store import BUCKET, KEY, SECRET, ObjectStore
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript
 
 SCRIPT = """
 SET 'bridge.bad-records' = 'quarantine';
@@ -35,13 +34,13 @@ INSERT INTO seen SELECT region, CAST(user_id AS STRING) FROM views;
 
 
 def test_a_script_on_s3_reads_and_writes_tables_and_topics(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], store: ObjectStore
+    script_of: MakeScript, spark: SparkSession, lake: Path, unique: Callable[[str], str], store: ObjectStore
 ) -> None:
     folder = unique("script")
     bucket = f"s3a://{BUCKET}/{folder}"
     made = spark.createDataFrame([("ann", "Rome"), ("bob", "Bonn")], "name STRING, city STRING")
     made.write.format("delta").option("delta.enableChangeDataFeed", "true").save(f"{bucket}/cities")
-    topics = ScriptRun(spark, broker, lake, unique("s"), SCRIPT)
+    topics = script_of(SCRIPT)
     topics.create("views", "users", "regions", partitions=1)
     topics.script()
     file = lake / "script.sql"

@@ -22,7 +22,7 @@ from bridge.pipelines.scripts.run import run_script
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import load_script
 from tests.pipelines.scripts.oracle import computed
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 from tests.pipelines.scripts.test_refresh_histories import TABLES, Sources, apply, create, drawn, result
 
 WIDE = """
@@ -94,8 +94,8 @@ def gone(id: int) -> tuple[dict[str, Any], None]:
 
 
 @pytest.fixture
-def script(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> ScriptRun:
-    made = ScriptRun(spark, broker, lake, unique("s"), TOPICS)
+def script(script_of: MakeScript) -> ScriptRun:
+    made = script_of(TOPICS)
     made.create("c", "p", "w")
     return made
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from tests.expressions.vectors import drawn_seed
-from tests.pipelines.scripts.scripts import ScriptRun
+from tests.pipelines.scripts.scripts import MakeScript
 
 _RANKED = "SELECT *, ROW_NUMBER() OVER (PARTITION BY {by}k ORDER BY {column} {order}) AS r FROM {table}"
 _QUERIES = {
@@ -60,14 +58,12 @@ def kept(rows: list[dict[str, Any]]) -> dict[str, dict[Any, int]]:
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(len(_QUERIES), marks=pytest.mark.slow)])
-def test_rows_with_equal_times(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], count: int
-) -> None:
+def test_rows_with_equal_times(script_of: MakeScript, spark: SparkSession, lake: Path, count: int) -> None:
     """Of some drawn queries, or of all."""
     seed = drawn_seed()
     names = random.Random(seed).sample(sorted(_QUERIES), count)
     text = SOURCES + "".join(INSERTS[name] for name in names)
-    script = ScriptRun(spark, broker, lake, unique("s"), text)
+    script = script_of(text)
     script.create("e", partitions=1)
     draw = random.Random(7)
     sent: list[dict[str, Any]] = []

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.scripts.state import ScriptState
-from tests.pipelines.scripts.scripts import ScriptRun
-
-Make = Callable[[str], ScriptRun]
+from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 
 COUNTED = """
 CREATE TABLE views (user_id BIGINT, ts TIMESTAMP(3), region STRING, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
@@ -24,11 +21,6 @@ CREATE TABLE per_minute (window_start TIMESTAMP(3), window_end TIMESTAMP(3), reg
 INSERT INTO per_minute SELECT window_start, window_end, region, COUNT(*)
   FROM TABLE(TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, region;
 """
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda text: ScriptRun(spark, broker, lake, unique("s"), text)
 
 
 def view(time: str | None, region: str = "a") -> tuple[None, dict[str, Any]]:
@@ -55,10 +47,10 @@ INSERT INTO totals SELECT region, COUNT(*) FROM views GROUP BY region;
 
 @pytest.mark.parametrize("goes_on", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
-    make: Make, arm: Callable[[str, str], Path], spark: SparkSession, goes_on: bool
+    script_of: MakeScript, arm: Callable[[str, str], Path], spark: SparkSession, goes_on: bool
 ) -> None:
     """It goes on with a bounded run, another kill and what is left in the state, where windows close and drop, too."""
-    script = make(REMOVING + COUNTED.replace("{idle}", "0 ms"))
+    script = script_of(REMOVING + COUNTED.replace("{idle}", "0 ms"))
     script.create("views", partitions=1)
     script.create("minutes")
     script.send("views", [view("00:10"), view("00:59.999"), view("01:04.998", "b")])
@@ -120,8 +112,8 @@ def test_windows_close_with_the_watermark_and_late_rows_are_dropped(
         script.run(rebuild=True)
 
 
-def test_a_partition_without_rows_holds_windows_back_until_it_is_idle(make: Make) -> None:
-    script = make(COUNTED.replace("{idle}", "0 ms"))
+def test_a_partition_without_rows_holds_windows_back_until_it_is_idle(script_of: MakeScript) -> None:
+    script = script_of(COUNTED.replace("{idle}", "0 ms"))
     script.create("views", partitions=2)
     script.create("minutes")
     producer = [view("00:10"), view("05:00")]
@@ -138,8 +130,8 @@ def test_a_partition_without_rows_holds_windows_back_until_it_is_idle(make: Make
     assert minutes(script) == [("00", "a", 1)]
 
 
-def test_rows_without_a_time_are_refused(make: Make) -> None:
-    script = make(COUNTED.replace("{idle}", "0 ms"))
+def test_rows_without_a_time_are_refused(script_of: MakeScript) -> None:
+    script = script_of(COUNTED.replace("{idle}", "0 ms"))
     script.create("views", partitions=1)
     script.create("minutes")
     script.send("views", [view("00:10"), view(None)])
@@ -167,7 +159,9 @@ INSERT INTO s SELECT id, window_end FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '
 """
 
 
-def test_rows_with_their_windows_follow_updates(make: Make, spark: SparkSession, lake: Path) -> None:
+def test_rows_with_their_windows_follow_updates(
+    script_of: MakeScript, spark: SparkSession, lake: Path
+) -> None:
     """Without GROUP BY no window closes: each row of the source is there with each of its windows."""
     spark.sql(
         f"CREATE TABLE delta.`{lake}/t` (id INT, ts TIMESTAMP_NTZ) USING delta "
@@ -175,7 +169,7 @@ def test_rows_with_their_windows_follow_updates(make: Make, spark: SparkSession,
     )
     first = "(1, TIMESTAMP_NTZ '2026-11-25 10:00:30'), (2, TIMESTAMP_NTZ '2026-11-25 10:05:00')"
     spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES {first}")
-    script = make(HOPS)
+    script = script_of(HOPS)
 
     def found() -> list[tuple[int, str]]:
         rows = spark.read.format("delta").load(f"{lake}/s").collect()
@@ -216,8 +210,8 @@ INSERT INTO days SELECT DATE_FORMAT(we, 'yyyy-MM-dd'), SUM(n) FROM totals GROUP 
 """
 
 
-def test_windows_are_joined_and_read_by_another_insert(make: Make) -> None:
-    script = make(JOINED)
+def test_windows_are_joined_and_read_by_another_insert(script_of: MakeScript) -> None:
+    script = script_of(JOINED)
     script.create("views", "clicks", partitions=1)
 
     def click(id: int, time: str, view: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -257,9 +251,9 @@ WHERE place <= 2;
 """
 
 
-def test_places_of_a_window_go_to_a_sink_that_only_takes_rows(make: Make) -> None:
+def test_places_of_a_window_go_to_a_sink_that_only_takes_rows(script_of: MakeScript) -> None:
     """ROW_NUMBER is INT in Spark and BIGINT in Flink."""
-    script = make(FIRST)
+    script = script_of(FIRST)
     script.create("views", partitions=1)
     script.create("firsts")
     script.send(
