@@ -13,7 +13,7 @@ from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAct
 from bridge.metrics import RunName
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
-from bridge.schema import RowConstraint, RowType, TableSchema
+from bridge.schema import ComputedColumn, RowConstraint, RowType, TableSchema
 
 __all__ = [
     "BadRecords",
@@ -170,6 +170,14 @@ class DeltaTarget:
     """`delta.sequence-by`: the columns that order the changes of a key; empty for the order of the records."""
     delete_memory_seconds: float = 604_800.0
     """`delta.delete-memory`: how long the deletion of a key is remembered where `sequence_by` orders changes."""
+    apply_as_delete: ComputedColumn | None = None
+    """`delta.apply-as-delete`: the condition under which a change that sets a row deletes it."""
+
+    @property
+    def change_semantics(self) -> dict[str, str]:
+        """What says how the changes of a topic become rows, where it is not the default; by the keys of `delta`."""
+        found = {"sequence-by": ", ".join(self.sequence_by)} if self.sequence_by else {}
+        return found | ({"apply-as-delete": self.apply_as_delete.expression} if self.apply_as_delete else {})
 
     def __str__(self) -> str:
         return self.table or str(self.path)

@@ -86,6 +86,35 @@ def test_between_partitions_the_timestamp_decides(spark: SparkSession, logs: Any
     }
 
 
+@_LARGE
+@given(logs=st.lists(_LOG, min_size=60, max_size=60))
+def test_a_sequence_decides_before_the_position(spark: SparkSession, logs: Any) -> None:
+    """Over partitions, too: the greatest of two columns, of equal ones the row that would be returned without."""
+    frame, changes = _of_topic(spark, logs)
+    frame = frame.selectExpr("*", "value % 3 AS major", "CAST(value % 11 AS STRING) AS minor")
+    greatest: dict[Any, list[Change]] = {}
+    for change in changes:
+        value = (change.row or {})["value"]
+        of_key = greatest.setdefault(change.key, [])
+        best = (
+            ((of_key[0].row or {})["value"] % 3, str((of_key[0].row or {})["value"] % 11)) if of_key else None
+        )
+        if best is None or (value % 3, str(value % 11)) > best:
+            of_key.clear()
+        if not of_key or (value % 3, str(value % 11)) == best:
+            of_key.append(change)
+    tied = {key: _by_position(found) for key, found in greatest.items()}
+    actual = latest_by_offset(frame, _KEYS, ["major", "minor"])
+    assert {_key(r): r["value"] for r in actual.collect()} == tied
+
+
+def _by_position(changes: list[Change]) -> int:
+    """The value of the last change of its partition, of several partitions the one with the greatest timestamp."""
+    last = {change.position[0]: change for change in changes}
+    newest = max(last.values(), key=lambda c: (c.position[2], c.position[0]))
+    return int((newest.row or {})["value"])
+
+
 # Per version what happens to some keys: insert or update, an update to the same, delete, delete and insert again, or
 # move to a key.
 _ACTS = st.lists(st.tuples(st.sampled_from("wsdrm"), _KEY, _KEY), max_size=3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from random import Random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,3 +63,35 @@ def test_cuts_do_not_matter(history: list[Change], cut: int) -> None:
 @given(histories, st.integers(0, 30))
 def test_replaying_a_tail_again_does_not_matter(history: list[Change], cut: int) -> None:
     assert replay(compact(history[cut:]), replay(history)) == replay(history)
+
+
+late = st.lists(
+    st.tuples(st.sampled_from(["+U", "-D"]), st.integers(0, 2), st.integers(0, 4), st.integers(0, 99)),
+    max_size=20,
+)
+
+
+@given(late, st.randoms(use_true_random=False))
+def test_by_a_sequence_the_order_of_batches_does_not_matter(
+    steps: list[tuple[str, int, int, int]], dice: Random
+) -> None:
+    """A table that compares sequences, and remembers those of deletions, has the greatest change of each key after each
+    batch, as long as changes of the same sequence keep their order."""
+    history = [
+        Change(RowKind(kind), key, {"v": value}, (position,), (sequence,))
+        for position, (kind, key, sequence, value) in enumerate(steps)
+    ]
+    batches: dict[int, list[Change]] = {}
+    first: dict[tuple[Hashable, Any], int] = {}
+    for change in history:
+        batch = max(dice.randrange(4), first.get((change.key, change.sequence), 0))
+        first[change.key, change.sequence] = batch
+        batches.setdefault(batch, []).append(change)
+    newest: dict[Hashable, Change] = {}
+    done: list[Change] = []
+    for _, batch_changes in sorted(batches.items()):
+        for change in compact(batch_changes):
+            if change.key not in newest or change.sequence >= newest[change.key].sequence:
+                newest[change.key] = change
+        done += batch_changes
+        assert replay(newest.values()) == replay(compact(done))

@@ -1,14 +1,9 @@
-"""JSON objects to Arrow, by Arrow's own reader with the types of the row.
+"""Decodes JSON objects to Arrow with Arrow's own reader, and leaves to Spark what Flink or Spark may read otherwise.
 
-Most of what Flink converts (a number for a STRING, a text for a number, 1.0 for a BIGINT) Arrow's reader refuses, and
-so does it most bad documents. `json_documents` looks for the rest in the bytes, and `json_values` in the values.
-
-The bytes of JSON documents: what Arrow's reader accepts and Flink and Spark do not, and how it is given them.
-
-Arrow reads JSON with RapidJSON, Flink and Spark with Jackson. Differences: RapidJSON ends at a NUL, reads NaN and Inf,
-and has no limits for depths, numbers and names (Jackson: StreamReadConstraints).
-
-Values that Arrow's reader has read from JSON documents, in the types of the row.
+Arrow reads JSON with RapidJSON, Flink and Spark with Jackson. Arrow's reader itself refuses most bad documents and most
+of what Flink converts: a number for a STRING, a text for a number, 1.0 for a BIGINT. `checked_lines` looks for the rest
+in the bytes: RapidJSON ends at a NUL, reads NaN and Inf, and has no limits for depths, numbers and names (Jackson:
+StreamReadConstraints). `Conversion` looks in the values.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Rows of Arrow columns to JSON documents, byte for byte as `formats.json.encode` writes them.
+"""Writes rows of Arrow columns as JSON documents, byte for byte as `formats.json.encode` writes them.
 
-A document is joined from the texts of its values and what is between them. Texts of FLOAT and DOUBLE are Java's own, so
-Spark makes them; rows with types that have parts are left to Spark as a whole.
+A document is joined from the texts of its values and what is between them:
 
-Decimals as Java writes them: BigDecimal.stripTrailingZeros().toString(), or toPlainString() with all digits.
+    decimals             as Java's BigDecimal.stripTrailingZeros().toString(), or toPlainString() with all digits
+    dates, timestamps    as Spark writes them, in any year that Spark has
+    texts                JSON strings as Java's writer (Jackson) has them
+    FLOAT, DOUBLE        Java's own texts, so Spark makes them
 
-Dates and timestamps as the texts that Spark makes of them, in any year that Spark has.
-
-Texts as JSON strings, byte for byte as Java's writer (Jackson) has them.
+Rows with types that have parts are left to Spark as a whole.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
@@ -42,7 +41,8 @@ class ClientFiles:
 
     def local_path(self, path: str) -> Path | None:
         scheme, _, rest = self.qualified(path).partition(":")
-        return Path(f"/{unquote(urlsplit(rest).path).lstrip('/')}") if scheme == "file" else None
+        # As Hadoop's client reads it: `%20`, `?` and `#` are in a name.
+        return Path(f"/{rest.lstrip('/')}") if scheme == "file" else None
 
     def settings(self) -> Callable[[str], str | None]:
         return lambda name: None

@@ -1,5 +1,7 @@
-"""Reads data-ingestion jobs of Flink CDC (YAML: `source`, `sink`, `route`, `transform`, `pipeline`) and translates them
-into pipelines and a script that the bridge has: `load_job(path)`. Without Spark and Kafka."""
+"""Translates data-ingestion jobs of Flink CDC (YAML) to pipelines and a script, without Spark and Kafka.
+
+`load_job(path)` reads `source`, `sink`, `route`, `transform` and `pipeline`.
+"""
 
 from bridge.cdc_jobs.job import Job, as_json, as_rows
 from bridge.cdc_jobs.load import is_job, load_job

@@ -1,7 +1,7 @@
-"""The model of a job's file: its sections, and the keys of `route`, `transform` and `pipeline`.
+"""Defines a job's file: its sections, and the keys of `route`, `transform` and `pipeline`.
 
 `source` and `sink` are options of connectors, which `options` checks. What cannot be honoured has a key here, too, so
-that it is refused by its name with a reason (`refusals`).
+that `job_settings` refuses it by its name with a reason.
 """
 
 from __future__ import annotations

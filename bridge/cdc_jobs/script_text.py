@@ -1,6 +1,6 @@
-"""The text of a script that a job becomes, which knows where in the job's file each part of it comes from.
+"""Writes the script that a job becomes, with the place of each part in the job's file.
 
-And the CREATE TABLEs of a source of type `kafka`, in `ddl` or `ddl_file`.
+`read_statements` parses the CREATE TABLEs of a `kafka` source, in `ddl` or `ddl_file`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Defines `bridge topics`, which describes and creates the topics that a file names, and `bridge txn`, which lists
-and aborts the transactions of an exactly-once publish.
-"""
+"""Defines `bridge topics` (describe and create a file's topics) and `bridge txn` (list and abort transactions)."""
 
 from __future__ import annotations
 

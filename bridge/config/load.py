@@ -1,7 +1,4 @@
-"""Loads a pipeline file into a Definition.
-
-Resolves `delta.merge-columns`: the columns of a table that one of several pipelines writes.
-"""
+"""Loads a pipeline file into a Definition, and resolves `delta.merge-columns` to columns of the DDL."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.script_state import side_table
-from bridge.config.sequence import sequence_columns
+from bridge.config.sequence import delete_condition, sequence_columns
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import resolve_topic, table_id_headers
@@ -252,6 +249,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         own_columns(section.merge_columns, topic),
         sequence_columns(section.sequence_by, topic),
         duration_ms(section.delete_memory) / 1000,
+        delete_condition(section.apply_as_delete, topic),
     )
 
 

@@ -106,6 +106,12 @@ class DeltaSection(Section):
         "comes later does not insert the row again.",
     )
 
+    apply_as_delete: str | None = Field(
+        default=None,
+        description="Condition in Flink SQL, over columns of the record: a change that sets a row for which it is true "
+        "deletes the row.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -114,8 +120,9 @@ class DeltaSection(Section):
             raise ValueError(
                 "delete-memory has no effect with sequence-by: position; set sequence-by, or remove it"
             )
-        if self.sequence_by != "position" and self.merge_columns:
-            raise ValueError("sequence-by cannot be combined with merge-columns; remove one of them")
+        if self.merge_columns and (self.sequence_by != "position" or self.apply_as_delete):
+            key = "apply-as-delete" if self.sequence_by == "position" else "sequence-by"
+            raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
         return self
 
 

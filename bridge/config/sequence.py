@@ -1,14 +1,16 @@
-"""Resolves `delta.sequence-by`: the columns by which the changes of a key are ordered."""
+"""Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, and the condition
+of `apply-as-delete`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bridge.ddl import condition
 from bridge.definition import Topic
-from bridge.errors import DefinitionError
-from bridge.schema import MetadataColumn, PhysicalColumn, ScalarType
+from bridge.errors import OptionError
+from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
-__all__ = ["POSITION", "sequence_columns"]
+__all__ = ["POSITION", "delete_condition", "sequence_columns"]
 
 POSITION = "position"
 """The value of `delta.sequence-by` for the order of the records."""
@@ -22,14 +24,14 @@ def sequence_columns(
 ) -> tuple[str, ...]:
     """Returns the columns, the most significant first; none for `position`, the order of the records.
 
-    Raises DefinitionError, which names `key`, for columns by which changes cannot be ordered.
+    Raises OptionError, which names `key`, for columns by which changes cannot be ordered.
     """
     if given == POSITION:
         return ()
     names = (given,) if isinstance(given, str) else tuple(given)
     schema = topic.schema
     if not schema.primary_key:
-        raise DefinitionError(
+        raise OptionError(
             f"{key}: the DDL has no PRIMARY KEY, and rows without a key are added in the order of their records; "
             f"declare one, or remove {key}"
         )
@@ -37,22 +39,38 @@ def sequence_columns(
     types = {column.name: column.type for column in columns}
     for name in names:
         if name in schema.primary_key:
-            raise DefinitionError(
+            raise OptionError(
                 f"{key}: {name!r} is in the PRIMARY KEY, so all changes of a row have the same value; name another "
                 f"column, or remove {key}"
             )
         if name in schema.names and name not in types:
-            raise DefinitionError(
+            raise OptionError(
                 f"{key}: {name!r} is a computed column, which a deletion does not have; name a column of the record, "
                 "for example one METADATA FROM 'timestamp'"
             )
         if name not in types:
-            raise DefinitionError(
+            raise OptionError(
                 f"{key}: {name!r} is not a column of the DDL; its columns are {', '.join(types)}"
             )
         type = types[name]
         if not (isinstance(type, ScalarType) and type.name in _ORDERED):
-            raise DefinitionError(
-                f"{key}: {name!r} has the type {type.flink()}; legal are {', '.join(_ORDERED)}"
-            )
+            raise OptionError(f"{key}: {name!r} has the type {type.flink()}; legal are {', '.join(_ORDERED)}")
     return names
+
+
+def delete_condition(
+    given: str | None, topic: Topic, key: str = "delta.apply-as-delete"
+) -> ComputedColumn | None:
+    """Returns the condition under which a change that sets a row deletes it; None where there is none.
+
+    Raises OptionError without a PRIMARY KEY, DdlError for an illegal condition; both name `key`.
+    """
+    if given is None:
+        return None
+    schema = topic.schema
+    if not schema.primary_key:
+        raise OptionError(
+            f"{key}: the DDL has no PRIMARY KEY, by which the deleted row is found; declare one, or remove {key}"
+        )
+    columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*schema.physical, *schema.metadata)
+    return condition(given, key, {column.name: column.type for column in columns})

@@ -1,7 +1,4 @@
-"""Converts a definition to JSON values with masked secrets, for `bridge validate --json`.
-
-And the JSON Schema of the pipeline file, for editors.
-"""
+"""Renders a definition as JSON with masked secrets (`validate --json`), and the file's JSON Schema for editors."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Collects the storage locations of a pipeline and refuses locations that overlap.
+"""Collects the storage locations of a pipeline in a canonical form, and refuses locations that overlap.
 
 Delta's VACUUM deletes unknown files in the folder of a table, and two writers to one folder mistake each other's files
 for their own. Therefore no location of a pipeline may be equal to or inside another one.
-
-Converts paths and URIs to a canonical form, so that storage locations can be compared.
 """
 
 from __future__ import annotations

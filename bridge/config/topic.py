@@ -1,7 +1,4 @@
-"""Resolves a DDL into a Topic, the Kafka side of a pipeline.
-
-Resolves the start position and the end position of reading (`scan.startup.*`, `scan.bounded.*`).
-"""
+"""Resolves a DDL into a Topic, the Kafka side of a pipeline, with its start position and end position."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 `bridge.sql` uses the tokens, the cursor and the dialect of this package for whole scripts.
 """
 
+from bridge.ddl.elements import condition
 from bridge.ddl.statement import Ddl, parse
 
-__all__ = ["Ddl", "parse"]
+__all__ = ["Ddl", "condition", "parse"]

@@ -1,14 +1,11 @@
-"""Parses the table elements of CREATE TABLE: columns, the primary key and the watermark.
+"""Parses and checks the table elements of CREATE TABLE: columns, the primary key and the watermark.
 
-Checks of the primary key and the watermark, which require all columns of the table.
-
-Translates the expression of a computed column from Flink SQL to Spark SQL.
+Once all columns are known, the key and the watermark are checked, and computed columns become Spark SQL:
 
     tokens -> text (Spark's type names, no comments) -> sqlglot's tree -> checked, adapted -> Spark SQL
 
-A function that is neither Flink's nor Spark's is a user's, and left to Spark.
-
-Parses `WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`.
+A function that is neither Flink's nor Spark's is a user's, and left to Spark. The watermark is
+`WATERMARK FOR column AS column [- INTERVAL 'n' UNIT]`.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from bridge.ddl.intervals import parse_interval
 from bridge.ddl.legal import check, resolve
 from bridge.ddl.part import Part
 from bridge.ddl.refused_parts import refuse_parts, refuse_stray_tokens
-from bridge.ddl.tokens import Cursor, Token, nearest
+from bridge.ddl.tokens import Cursor, Source, Token, nearest
 from bridge.ddl.types import parse_type
 from bridge.expressions.failures import failure, note_text, without_failures
 from bridge.expressions.functions import own_functions
@@ -282,13 +279,33 @@ class _Elements:
     def _resolved(self, column: Column | _Expression, types: dict[str, DataType]) -> Column:
         if isinstance(column, Column):
             return column
-        tokens = self.c.tokens
-        text = self.c.source.text[tokens[column.begin].start : tokens[column.end - 1].end]
-        root = translate(self.c, column.begin, column.end, column.name, types)
-        fails = failure(root)
-        spark = spark_text(without_failures(root))
-        why = None if fails is None else spark_text(fails)
-        return ComputedColumn(column.name, text, spark, column.comment, why, own_functions(root))
+        return _computed(self.c, column, types)
+
+
+def condition(text: str, name: str, types: Mapping[str, DataType]) -> ComputedColumn:
+    """Translates a text that is one BOOLEAN expression over the columns `types`, as a computed column `name` would be.
+
+    Raises DdlError as `translate` does, with `name` as the file, and for an expression of another type.
+    """
+    c = Cursor(Source(text, name))
+    if c.token.kind == "end":
+        c.fail_expected("a condition")
+    column = _Expression(name, *_skip_expression(c), None)
+    if c.token.kind != "end":
+        c.fail_expected("the end of the condition")
+    type = translate(c, column.begin, column.end, name, types).meta.get("type")
+    if not isinstance(type, ScalarType) or type.name != "BOOLEAN":
+        c.fail("the condition is no BOOLEAN; write a comparison, such as op = 'd'", c.tokens[0])
+    return _computed(c, column, types)
+
+
+def _computed(c: Cursor, column: _Expression, types: Mapping[str, DataType]) -> ComputedColumn:
+    text = c.source.text[c.tokens[column.begin].start : c.tokens[column.end - 1].end]
+    root = translate(c, column.begin, column.end, column.name, types)
+    fails = failure(root)
+    spark = spark_text(without_failures(root))
+    why = None if fails is None else spark_text(fails)
+    return ComputedColumn(column.name, text, spark, column.comment, why, own_functions(root))
 
 
 def _comment(c: Cursor) -> str | None:

@@ -1,8 +1,7 @@
-"""Refuses parts of queries and expressions that Flink supports and this version does not, before they are parsed.
+"""Refuses what Flink supports in queries and this version does not, and stray tokens, before sqlglot parses them.
 
-sqlglot does not parse all of them, and some it would parse as something else.
-
-Names of functions whose result is another one when the same row is computed again.
+sqlglot does not parse all of it, and parses some as something else. NON_DETERMINISTIC names functions whose result
+differs when the same row is computed again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Splits Flink SQL into tokens: words, names, strings and symbols, each with its position in the text.
+"""Splits Flink SQL into tokens with their positions in the text, and reads the tokens of a statement by a cursor.
 
 The grammar is that of Calcite's BTID lexer, which Flink uses: names in backquotes, strings in single quotes whose only
-escape is '', comments as `--`, `//` and `/* */`.
-
-A cursor is a position in the tokens of one statement, with the operations of a recursive-descent parser.
+escape is '', comments as `--`, `//` and `/* */`. `Cursor` has the operations of a recursive-descent parser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""records -decode-> changes: turns records into changes of the table's rows.
+"""Decodes records into changes of the table's rows.
 
 `upsert` is for topics whose key identifies the row (upsert-kafka), `events` for all others (kafka).
 """

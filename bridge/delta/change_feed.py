@@ -1,9 +1,8 @@
-"""Delta -feed-> changes: a snapshot of one version, or the change data feed of a range of versions.
-
-Reads a change data feed as columns, without row objects.
+"""Reads a Delta table as changes: a snapshot of one version, or the change data feed of a range of versions.
 
 Delta's reader of the feed plans a frame of the changes, turns each row and its values into Java objects, and passes
-these to Spark, which encodes them again: half of the time of a read. This module takes the frame itself (ADR 016).
+these to Spark, which encodes them again: half of the time of a read. `read_as_columns` takes the frame itself
+(ADR 016).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The operations and row counts of the commits of a range of versions, from one read of the log; no data is read.
+"""Reads the operations and row counts of a range of commits from the log, once and without reading data.
 
-And whether the changes of a version can be sent directly, without grouping them by key.
+`can_send_directly` tells whether the changes of a version need no grouping by key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Chooses the engine that merges a batch, and names the reason.
 
-Loads a first batch into an empty table: the effect of a MERGE without its two passes.
+`initial_load` fills an empty table: the effect of a MERGE without its two passes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a Delta table asks of each row: NOT NULL, CHECK, the length of CHAR and VARCHAR, generated columns; and values
-that its partition columns can hold.
+"""Knows what a Delta table asks of each row: constraints of Delta, and values that its partition columns can hold.
 
-Delta checks the first four when rows are written, but its error names no record, and quotes the row. Conditions on
-fields inside columns, and those of a feature that is not known here, are left to it.
+Delta checks NOT NULL, CHECK, the length of CHAR and VARCHAR, and generated columns when rows are written, but its error
+names no record, and quotes the row. Conditions on fields inside columns, and of unknown features, are left to it.
 
 The log has the value of a partition column as a text, of which an empty one means null ("Partition Value Serialization"
 in PROTOCOL.md): an empty STRING or BINARY would come back as NULL. So does Spark's name of a folder for NULL, and a

@@ -33,18 +33,18 @@ from bridge.delta.newest_snapshot import newest_snapshot
 from bridge.delta.row_constraints import row_constraints
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
-    ORDER_PROPERTY,
     OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
+    SEMANTICS_PROPERTY,
     ExtraColumns,
     is_on,
     new_properties,
-    order_property,
     refuse_clustering,
     refuse_hidden_loss,
     refuse_names,
     refuse_schema_mismatch,
     refuse_unfit_properties,
+    semantics_property,
     sql_name,
 )
 from bridge.errors import TableError
@@ -167,8 +167,8 @@ def create_if_absent(
     Raises TableError for what Delta refuses, DefinitionError for properties that the bridge refuses.
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
-    if order := order_property(target):
-        properties[ORDER_PROPERTY] = order
+    if semantics := semantics_property(target):
+        properties[SEMANTICS_PROPERTY] = semantics
     if not exists(spark, target) and not create_by_commit(spark, target, fields, properties):
         storage.make_local_folder(spark, target.path)
         try:

@@ -25,9 +25,8 @@ PIPELINE_PROPERTY = "bridge.pipeline"
 OWN_COLUMNS_PREFIX = "bridge.merge-columns."
 """Prefix of the table properties that name the own columns of a pipeline (see `column_owners`)."""
 
-ORDER_PROPERTY = "bridge.sequence-by"
-"""Table property that names the columns by which the changes of the table were ordered, as JSON; absent where it was
-the position of their records."""
+SEMANTICS_PROPERTY = "bridge.change-semantics"
+"""Table property with `DeltaTarget.change_semantics` of the changes that were applied, as JSON; absent for {}."""
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 _log = logging.getLogger("bridge.delta")
@@ -46,9 +45,9 @@ def is_on(properties: Mapping[str, str], key: str) -> bool:
     return properties.get(key, "false").lower() == "true"
 
 
-def order_property(target: DeltaTarget) -> str | None:
-    """The value of ORDER_PROPERTY for `delta.sequence-by`; None for the position of the records."""
-    return json.dumps(target.sequence_by, ensure_ascii=False) if target.sequence_by else None
+def semantics_property(target: DeltaTarget) -> str | None:
+    """The value of SEMANTICS_PROPERTY for the target; None where the table has none."""
+    return json.dumps(target.change_semantics, ensure_ascii=False) if target.change_semantics else None
 
 
 def sql_name(target: DeltaTarget) -> str:
@@ -71,7 +70,7 @@ def new_properties(
     """
     refuse_names(fields)
     for name in wanted:
-        if name in (PIPELINE_PROPERTY, ORDER_PROPERTY) or name.startswith(OWN_COLUMNS_PREFIX):
+        if name in (PIPELINE_PROPERTY, SEMANTICS_PROPERTY) or name.startswith(OWN_COLUMNS_PREFIX):
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):

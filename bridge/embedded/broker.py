@@ -1,8 +1,7 @@
 """Runs a real Kafka broker in a folder: one process, one node, KRaft; for demos and tests, not for production.
 
 The folder contains everything (data, cluster id, port, log), so a broker that is started on it again continues.
-
-Configures listeners of the embedded broker that require a password or a client certificate.
+`Listeners` configures listeners that require a password or a client certificate.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Calls of Flink's functions as Spark expressions with the same value.
+"""Translates calls of Flink's functions to Spark expressions with the same value.
 
-A function without an entry is Spark's of the same name. `make flink-vectors` asks Flink for the values;
-`tests/expressions` compares them.
-
-Flink's functions of JSON texts, in Spark.
+A function without an entry is Spark's of the same name; those of JSON have theirs here. `make flink-vectors` asks Flink
+for the values; `tests/expressions` compares them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Names of functions of Flink and of Spark that an expression cannot call. All others outside of the function table are
-those of a user's own functions."""
+"""Names the functions of Flink and Spark that expressions cannot call; other unknown ones are a user's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Flink's functions of texts, in Spark.
+"""Builds Flink's functions of texts in Spark.
 
-PARSE_URL, as java.net.URL parses: Spark's takes what java.net.URI parses, which are other texts.
+PARSE_URL parses as java.net.URL; Spark's as java.net.URI, which takes other texts.
 """
 
 from __future__ import annotations

@@ -30,6 +30,9 @@ from bridge.kafka.group_offsets import ConsumerGroup, starts_at_latest
 from bridge.offsets import Offsets, TopicPartition
 
 _TIMEOUT = 20.0
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""All bits zero: the id that brokers without topic ids return."""
+_log = logging.getLogger("bridge.kafka")
 
 
 def missing_rights(
@@ -55,11 +58,6 @@ def missing_rights(
         if operation not in description.authorized_operations
         and AclOperation.ALL not in description.authorized_operations
     ]
-
-
-_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""All bits zero: the id that brokers without topic ids return."""
-_log = logging.getLogger("bridge.kafka")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Requests to a broker by librdkafka's admin client, with retries and errors that name the way out.
+"""Sends requests to brokers by librdkafka, with retries and errors that name the way out.
 
-Detects an expired broker certificate, for which librdkafka only reports that verification failed.
+`expired_certificate` finds an expired certificate where librdkafka only reports that verification failed.
 """
 
 from __future__ import annotations
@@ -23,33 +23,12 @@ from bridge.errors import KafkaError, TopicMissingError
 from bridge.kafka.client_settings import for_librdkafka, read_committed
 from bridge.offsets import Offsets
 
-_SECONDS = 5.0
-
-
-def expired_certificate(servers: str, error_text: str) -> str:
-    """Return when the certificate of a broker expired, as a note to librdkafka's `error_text`; else an empty text.
-
-    It looks at the first of `servers` that shows a certificate, and only if verification failed. It opens a TLS
-    connection without a client certificate and sends nothing else.
-    """
-    if "certificate verify failed" not in error_text:
-        return ""
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        try:
-            pem = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=_SECONDS)
-            expiry = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
-        except (OSError, ValueError):
-            continue
-        if expiry < datetime.now(timezone.utc):
-            return f" (the certificate of {server.strip()} has expired: it was valid until {expiry:%Y-%m-%d %H:%M} UTC)"
-        return ""
-    return ""
-
-
 _T = TypeVar("_T")
 _Request = Callable[..., Mapping[Any, Future[_T]]]
 _Code = confluent_kafka.KafkaError
+
+_CERTIFICATE_SECONDS = 5.0
+_REQUEST_SECONDS = 3.0
 # librdkafka retries these forever, although a wrong password stays wrong.
 LOGIN_ERRORS = (_Code._AUTHENTICATION, _Code._SSL, _Code.SASL_AUTHENTICATION_FAILED)
 # The broker answers, and a retry will succeed soon (a topic just created, a coordinator just elected).
@@ -66,11 +45,37 @@ _RETRIABLE = (
 )
 _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _NO_ANSWER = (_Code._TIMED_OUT, _Code._TRANSPORT, _Code._ALL_BROKERS_DOWN, _Code._RESOLVE)
-
-_REQUEST_SECONDS = 3.0
+_NOT_READY = (
+    _Code.NOT_COORDINATOR,
+    _Code.COORDINATOR_NOT_AVAILABLE,
+    _Code.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""Retriable by Kafka's protocol; librdkafka retries them for commits, but not for every request for offsets."""
+_NOT_READY_SECONDS = 0.1
 
 _log = logging.getLogger("bridge.kafka")
 _log.addHandler(logging.NullHandler())
+
+
+def expired_certificate(servers: str, error_text: str) -> str:
+    """Return when the certificate of a broker expired, as a note to librdkafka's `error_text`; else an empty text.
+
+    It looks at the first of `servers` that shows a certificate, and only if verification failed. It opens a TLS
+    connection without a client certificate and sends nothing else.
+    """
+    if "certificate verify failed" not in error_text:
+        return ""
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            pem = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=_CERTIFICATE_SECONDS)
+            expiry = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+        except (OSError, ValueError):
+            continue
+        if expiry < datetime.now(timezone.utc):
+            return f" (the certificate of {server.strip()} has expired: it was valid until {expiry:%Y-%m-%d %H:%M} UTC)"
+        return ""
+    return ""
 
 
 class LastError:
@@ -82,15 +87,6 @@ class LastError:
         # "All brokers down" follows the error with the reason.
         if error.code() != _Code._ALL_BROKERS_DOWN or self.error is None:
             self.error = error
-
-
-_NOT_READY = (
-    _Code.NOT_COORDINATOR,
-    _Code.COORDINATOR_NOT_AVAILABLE,
-    _Code.COORDINATOR_LOAD_IN_PROGRESS,
-)
-"""Retriable by Kafka's protocol; librdkafka retries them for commits, but not for every request for offsets."""
-_NOT_READY_SECONDS = 0.1
 
 
 def group_refusal(consumer: Consumer) -> confluent_kafka.KafkaError | None:

@@ -1,16 +1,13 @@
-"""Converts Kafka client settings under their Java names for the two clients of the bridge.
+"""Converts Kafka client settings, under their Java names, for the two clients of the bridge.
 
 Spark's source (the Java client) reads records. librdkafka, whose names and ranges differ, does everything else.
 `bridge.options.properties` lists for each setting which client gets it, and under which name. A setting that it refuses
-is refused here, too, for topics without a pipeline file.
+is refused here, too, for topics without a pipeline file. Secrets become text here: never log what these functions
+return.
 
-Secrets become text here and in `security`, nowhere else: never log what these functions return.
-
-Converts TLS and SASL properties of the Java client for librdkafka.
-
-Java reads keys from stores and logs in through JAAS modules; librdkafka reads PEM, or a key in a PKCS#12 file, and
-takes a user name and a password. Stores are converted in memory. A property without a counterpart is refused with the
-way out, because a security setting that has no effect in one of the clients is worse than none.
+For TLS and SASL, Java reads keys from stores and logs in through JAAS modules; librdkafka reads PEM, or a key in a
+PKCS#12 file, and takes a user name and a password. Stores are converted in memory. A property without a counterpart is
+refused with the way out: a security setting that has no effect in one of the clients is worse than none.
 """
 
 from __future__ import annotations

@@ -20,37 +20,40 @@ from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange, RangePart
 from bridge.kafka.read_counts import ReadCounts
 from bridge.kafka.record_metadata import metadata_columns
+from bridge.offsets import TopicPartition
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
 __all__ = ["LatestChangesTask", "LatestRows", "LatestRowsTask"]
 
 _KIND = "__kind"
+_DECODED_RECORDS = 20_000
 
 
 @dataclass(frozen=True)
 class LatestRows:
-    """The rows of one partition: at most one for each key (by its bytes), in no order."""
+    """The rows of some partitions: at most one for each key (by its bytes) of a partition, in no order."""
 
-    topic: str
-    partition: int
-    end: int
-    """The offset after the records that were read."""
+    ends: Mapping[TopicPartition, int]
+    """The offset after the records that were read of each."""
     read: ReadCounts
-    """Of the records in the range."""
-    newest: int | None
-    """The newest value of the watermark column in a change, in microseconds; None without one."""
+    """Of these records."""
+    newest: Mapping[TopicPartition, int]
+    """The newest value of the watermark column in each partition with such a row, in microseconds."""
     stream: bytes
     """An Arrow IPC stream: the table's columns and `__kind`, which is '+U' or '-D'."""
 
     @classmethod
-    def of(cls, part: RangePart, end: int, newest: int | None, rows: pa.Table) -> LatestRows:
+    def of(
+        cls, parts: Sequence[tuple[RangePart, int]], newest: Mapping[TopicPartition, int], rows: pa.Table
+    ) -> LatestRows:
+        """Of parts with the offsets after their records."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
-        return cls(
-            part.range.topic, part.range.partition, end, part.read, newest, sink.getvalue().to_pybytes()
-        )
+        ends = {_name(part.range): end for part, end in parts}
+        read = sum((part.read for part, _ in parts), ReadCounts())
+        return cls(ends, read, newest, sink.getvalue().to_pybytes())
 
     def table(self) -> pa.Table:
         return pa.ipc.open_stream(self.stream).read_all()
@@ -87,73 +90,108 @@ class LatestRowsTask:
         otherwise. Raises as `read_ranges` does."""
         for task_ranges in ranges:
             folds = [_Fold(self, each) for each in task_ranges]
-            parts = [fold.part for fold in folds]
             try:
+                parts = [fold.part for fold in folds]
                 ends = read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes)
-                for fold, end in zip(folds, ends, strict=True):
-                    yield fold.rows(end)
+                for some in _groups([*zip(folds, ends, strict=True)]):
+                    yield self._rows(some)
             except NotThisWay as reason:
                 yield reason
                 return
 
-    def table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
+    def _rows(self, folds: Sequence[tuple[_Fold, int]]) -> LatestRows:
+        """What is left of each key, decoded at once. Raises NotThisWay where Spark's path may decode a record
+        otherwise."""
+        for fold, _ in folds:
+            fold.part.pass_on()
+        records = [[*fold.part.records.items()] for fold, _ in folds]
+        upserted = [[(key, m) for key, m in some if m.value() is not None] for some in records]
+        deleted = [key for some in records for key, m in some if m.value() is None]
+        tables = [self._upserts([fold for fold, _ in folds], upserted)]
+        if deleted:
+            tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
+        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
+        newest = {_name(fold.part.range): max(fold.newest) for fold, _ in folds if fold.newest}
+        return LatestRows.of([(fold.part, end) for fold, end in folds], newest, rows)
+
+    def _upserts(
+        self, folds: Sequence[_Fold], records: Sequence[Sequence[tuple[bytes | None, Message]]]
+    ) -> pa.Table:
+        columns = self.values([message.value() for some in records for _, message in some])
+        columns |= self._keys([key for some in records for key, _ in some])
+        if self.metadata:
+            found = [
+                metadata_columns(self.metadata, fold.part.range, [message for _, message in some])
+                for fold, some in zip(folds, records, strict=True)
+            ]
+            columns |= {name: pa.chunked_array([each[name] for each in found]) for name in self.metadata}
+        self._refuse_nulls(columns)
+        begin = 0
+        for fold, some in zip(folds, records, strict=True):
+            fold.note({name: column.slice(begin, len(some)) for name, column in columns.items()})
+            begin += len(some)
+        return self._table(columns, begin, RowKind.UPDATE_AFTER)
+
+    def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
+        if None in keys:
+            raise NotThisWay("a key is null")
+        decoded = self.key.decode(pa.array(keys, pa.binary()))
+        columns = dict(zip(self.key_columns, decoded.columns, strict=True))
+        check_keys(columns)
+        return columns
+
+    def values(self, values: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
+        """The columns of the values. Raises NotThisWay, for nulls where a column is NOT NULL, too."""
+        decoded = self.value.decode(pa.array(values, pa.binary()))
+        columns = dict(zip(self.value_columns, decoded.columns, strict=True))
+        self._refuse_nulls(columns)
+        return columns
+
+    def _refuse_nulls(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
+        for name in self.not_null:
+            if name in columns and name not in self.key_columns and columns[name].null_count:
+                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
+
+    def _table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
         """The columns in their order, as far as there are, and the kind. `concat_tables` adds the others as nulls."""
         named = {name: columns[name] for name in self.columns if name in columns}
         return pa.table({**named, _KIND: pa.repeat(kind.value, rows)})
 
 
 class _Fold:
-    """The rows of one range of an upsert topic."""
+    """What is kept of one range of an upsert topic."""
 
     def __init__(self, task: LatestRowsTask, range: PartitionRange) -> None:
-        self._task, self._newest = task, list[int]()
-        superseded = (lambda _, values: self._note(self._values(values))) if task.decodes_all else None
+        self._watermark = task.watermark
+        self.newest: list[int] = []
+        """Newest event times, in microseconds."""
+        superseded = (lambda _, values: self.note(task.values(values))) if task.decodes_all else None
         self.part = LatestValues(range, superseded=superseded)
 
-    def rows(self, end: int) -> LatestRows:
-        """What is left of each key, with the `end` of the records. Raises NotThisWay where Spark's path may decode a
-        record otherwise."""
-        part, task = self.part, self._task
-        part.pass_on()
-        upserted = [(k, m) for k, m in part.records.items() if m.value() is not None]
-        deleted = [k for k, m in part.records.items() if m.value() is None]
-        tables = [self._upserts([k for k, _ in upserted], [m for _, m in upserted])]
-        if deleted:
-            tables.append(task.table(self._keys(deleted), len(deleted), RowKind.DELETE))
-        rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        return LatestRows.of(part, end, max(self._newest, default=None), rows)
+    def note(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
+        """Note the newest event time of rows."""
+        if self._watermark is not None and self._watermark in columns:
+            newest = pc.max(columns[self._watermark]).cast(pa.int64()).as_py()
+            self.newest += [] if newest is None else [newest]
 
-    def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
-        if None in keys:
-            raise NotThisWay("a key is null")
-        decoded = self._task.key.decode(pa.array(keys, pa.binary()))
-        columns = dict(zip(self._task.key_columns, decoded.columns, strict=True))
-        check_keys(columns)
-        return columns
 
-    def _values(self, values: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
-        decoded = self._task.value.decode(pa.array(values, pa.binary()))
-        columns = dict(zip(self._task.value_columns, decoded.columns, strict=True))
-        self._refuse_nulls(columns)
-        return columns
+def _groups(folds: Sequence[tuple[_Fold, int]]) -> Iterator[list[tuple[_Fold, int]]]:
+    """Folds whose records are decoded at once: one of many records alone, many of a few together, since to decode
+    costs something for each call, too."""
+    group: list[tuple[_Fold, int]] = []
+    left = _DECODED_RECORDS
+    for fold, end in folds:
+        group.append((fold, end))
+        left -= len(fold.part.records)
+        if left <= 0:
+            yield group
+            group, left = [], _DECODED_RECORDS
+    if group:
+        yield group
 
-    def _upserts(self, keys: Sequence[bytes | None], messages: Sequence[Message]) -> pa.Table:
-        columns = self._values([message.value() for message in messages]) | self._keys(keys)
-        columns |= metadata_columns(self._task.metadata, self.part.range, messages)
-        self._refuse_nulls(columns)
-        self._note(columns)
-        return self._task.table(columns, len(keys), RowKind.UPDATE_AFTER)
 
-    def _refuse_nulls(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
-        for name in self._task.not_null:
-            if name in columns and name not in self._task.key_columns and columns[name].null_count:
-                raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
-
-    def _note(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
-        """Note the newest event time."""
-        if self._task.watermark is not None and self._task.watermark in columns:
-            newest = pc.max(columns[self._task.watermark]).cast(pa.int64()).as_py()
-            self._newest += [] if newest is None else [newest]
+def _name(range: PartitionRange) -> TopicPartition:
+    return range.topic, range.partition
 
 
 @dataclass(frozen=True)
@@ -175,7 +213,8 @@ class LatestChangesTask:
                 ends = read_ranges(self.settings, parts, timeout=self.timeout, limit_bytes=self.limit_bytes)
                 for part, end in zip(parts, ends, strict=True):
                     rows = part.table()  # decodes what is not decoded yet, and notes its event times
-                    yield LatestRows.of(part, end, part.newest, rows)
+                    newest = {} if part.newest is None else {_name(part.range): part.newest}
+                    yield LatestRows.of([(part, end)], newest, rows)
             except NotThisWay as reason:
                 yield reason
                 return

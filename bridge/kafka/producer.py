@@ -1,11 +1,8 @@
-"""One librdkafka producer that sends records in order and accounts for every one of them.
+"""Sends records in order by one librdkafka producer, which accounts for every one of them.
 
-No Spark here: this runs inside executors' Python workers, and may run anywhere.
-
-Java's default partitioner, for many keys at a time.
-
-librdkafka has the same function, but it uses the number of partitions of its latest metadata, which may change within a
-batch and differ between tasks. Here the number is an argument (ADR 022).
+It needs no Spark: it runs in executors' Python workers, and may run anywhere. `partitions_of` is Java's default
+partitioner for many keys at a time. librdkafka's uses the number of partitions of its latest metadata, which may change
+within a batch and differ between tasks; here the number is an argument (ADR 022).
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
-"""Sends records to a topic without transactions (see `exactly_once` for those): one producer per task.
+"""Sends records to a topic without transactions (`exactly_once` sends with them): one producer per task.
 
-All records of a key are in one task.
-
-Producers that outlive their task, in a Python worker that Spark reuses, or in the driver (ADR 015, ADR 046).
-
-An idempotent producer without transactions waits half a second for its id before it sends its first record, by a timer
-that no setting changes. A batch every second should pay that once, not each time.
-
-Detects that this process was suspended: stopped by a signal, swapped out, or on a machine that slept.
-
-Records that it has not sent yet may then be older than those of another run, so it must discard them.
+All records of a key are in one task. `ProducerPool` keeps producers beyond their task, in a Python worker that Spark
+reuses and in the driver (ADR 015, ADR 046): an idempotent producer without transactions waits half a second for its id
+before its first record, by a timer that no setting changes. `StallDetector` detects that this process was suspended:
+stopped by a signal, swapped out, or on a machine that slept. Records that it has not sent yet may then be older than
+those of another run, so it must discard them.
 """
 
 from __future__ import annotations

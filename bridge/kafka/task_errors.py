@@ -3,13 +3,6 @@
 Spark gives the driver one text for an exception of a Python worker: its own message, a stack trace and the exception's
 message. The bridge adds a line of a random mark, drawn for each job, followed by JSON, which has no line breaks. Text
 of a record, a user's class or a library cannot contain the mark, so it is never mistaken for an error of the bridge.
-
-Keeps Python workers of Spark from reading the directory of Spark's own zip files before each task.
-
-A worker calls `importlib.invalidate_caches` before each task, for files that `SparkContext.addPyFile` may have added.
-Since Python 3.10 that reads the directory of each zip file on the path again, in Python, and once more for each package
-in it: of Spark's own for some 80 ms, as long as a small task takes itself. Finders that are left out of the cache of
-the path are made anew when something is imported, from the directories that Python has read already.
 """
 
 from __future__ import annotations
@@ -35,7 +28,13 @@ _OF_SPARK = re.compile(r"pyspark\.zip|py4j-[\w.]+-src\.zip|spark-core_[\w.-]+\.j
 
 def forget_finders_of_spark() -> None:
     """Leave the finders of Spark's zip files out of the cache of the path, until the next import. For the end of a
-    task; what is imported stays."""
+    task; what is imported stays.
+
+    Before each task a worker calls `importlib.invalidate_caches`, for files that `SparkContext.addPyFile` may have
+    added. Since Python 3.10 that reads the directory of each zip file on the path again, in Python, and once more for
+    each package in it: of Spark's own for some 80 ms, as long as a small task takes itself. A finder that is left out
+    is made anew when something is imported, from the directories that Python has read already.
+    """
     for place, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter) and _OF_SPARK.fullmatch(os.path.basename(finder.archive)):
             del sys.path_importer_cache[place]

@@ -1,10 +1,8 @@
-"""Reads the data files of a table with Arrow, in the types of the table's newest schema.
+"""Reads a table's data files with Arrow, in the types of its newest schema, and reads and writes deletion vectors.
 
-Reads and writes deletion vectors: the positions of a data file's rows that are deleted.
-
-Formats: "Deletion Vectors" in the Delta protocol (PROTOCOL.md). A vector is a roaring bitmap of 64-bit positions; a
-descriptor in the file's `add` action says where it is. A file of vectors is a byte with its version, then for each
-vector its size, its bytes and their CRC-32.
+Formats: "Deletion Vectors" in the Delta protocol (PROTOCOL.md). A vector has the positions of a data file's deleted
+rows. It is a roaring bitmap of 64-bit positions; a descriptor in the file's `add` action says where it is. A file of
+vectors is a byte with its version, then for each vector its size, its bytes and their CRC-32.
 """
 
 from __future__ import annotations

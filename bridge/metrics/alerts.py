@@ -1,8 +1,8 @@
-"""Posts to a webhook when a run fails, a check fails, records are bad, rows fail the gate, records are lost or
-topic and table differ.
+"""Posts alerts to a webhook: causes and counts, no keys and no values.
 
-A cause of a pipeline is told once in ten minutes, also by processes that start again and again on this machine. An
-alert names causes and counts, no keys and no values. It is sent by a thread; the pipeline does not wait for it.
+Causes are a failed run or check, bad records, rows that fail the gate, lost records, and a topic that differs from its
+table. A pipeline tells a cause once in ten minutes, also by processes that start again and again on this machine. A
+thread sends it; the pipeline does not wait.
 """
 
 from __future__ import annotations

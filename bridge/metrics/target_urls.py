@@ -14,6 +14,11 @@ _CANNOT_WORK = (
     "not legal: a URL needs a host and, if it has a port, a number; write other characters than letters, digits and "
     "signs of ASCII as %20 and the like, also @, / and : of a password"
 )
+_NAME_KEYS = (AmbiguousKeyError, BadRecordError, DifferenceError, QualityError)
+_AGAIN_SECONDS = 600.0
+_log = logging.getLogger("bridge.metrics")
+LOGGED: dict[str, float] = {}
+"""time.monotonic() by text, as pipelines in rounds end again and again. Shared by threads, which set one value."""
 
 
 def check_http_url(text: str, legal: str, *, has_query: bool = False) -> str:
@@ -64,9 +69,6 @@ def host_of(url: str) -> str:
         return ""
 
 
-_NAME_KEYS = (AmbiguousKeyError, BadRecordError, DifferenceError, QualityError)
-
-
 def text_without_values(error: BaseException) -> str:
     """Returns the message of an error of the bridge; of others, which may hold anything, and of those that name the key
     of a row only the class."""
@@ -84,12 +86,6 @@ def text_without_url(error: BaseException) -> str:
         return f"[Errno {error.errno}] {error.strerror}"
     status = getattr(error, "code", None) or getattr(getattr(error, "response", None), "status_code", None)
     return " ".join(filter(None, (type(error).__name__, str(status or ""))))
-
-
-_AGAIN_SECONDS = 600.0
-_log = logging.getLogger("bridge.metrics")
-LOGGED: dict[str, float] = {}
-"""time.monotonic() by text, as pipelines in rounds end again and again. Shared by threads, which set one value."""
 
 
 class NextWarning:

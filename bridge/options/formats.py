@@ -1,9 +1,8 @@
-"""The registry of formats: one declaration per format, which all layers use instead of comparing names.
+"""Registers the formats: one declaration per format, which all layers use instead of comparing names.
 
 To add a format, declare it here and write the modules that the declaration refers to. Option keys have no prefix here;
-`table_options` adds the prefixes 'value.json.', 'key.json.' and 'json.'.
-
-Metadata that formats read from their documents, by Flink's keys and types.
+`table_options` adds 'value.json.', 'key.json.' and 'json.'. Metadata that formats read from their documents have
+Flink's keys and types.
 """
 
 from __future__ import annotations

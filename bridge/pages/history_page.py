@@ -1,7 +1,4 @@
-"""Renders the history of a table from its commits as one HTML page: no scripts, no network, no values of rows.
-
-Draws the commits of a table over time: the charts of `bridge report`.
-"""
+"""Renders the history of a table (`bridge report`) as one HTML page: no scripts, no network, no values of rows."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Looks at one pipeline from outside of its process: its table's log, its topic, its checkpoint, its metrics.
+"""Looks at one pipeline from outside of its process, without Spark: its log, topic, checkpoint, events and metrics.
 
 What cannot be seen is a reason in the line of the pipeline; nothing that is wrong there raises.
-
-Reads what runs leave behind: the lease, the publish log, and the events. Without Spark, from outside of the run.
-
-Asks the metrics endpoint of a run for the values of one pipeline.
 """
 
 from __future__ import annotations

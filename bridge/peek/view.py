@@ -1,8 +1,4 @@
-"""Formats records for people and for programs.
-
-The row kind of a record: of a CDC document by the operation that it names.
-
-Filters records by the text of a key.
+"""Decodes records, filters them by key, names their row kind, and formats them for people and for programs.
 
 Key and value bytes become JSON text by the reader that the format declares. These readers are not the decoders of an
 ingest, which check every field against the DDL, in Spark. Here a JSON document is shown as it is, a CDC document as a

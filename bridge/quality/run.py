@@ -1,10 +1,8 @@
-"""Runs a suite on a DataFrame with Great Expectations.
+"""Runs a suite on a DataFrame with Great Expectations, in few queries that collect few rows.
 
-Keeps the number of queries and the collected rows small. An expectation whose metrics are not all available fails.
-
-Great Expectations reads `2024-01-01` as a date and `2024-01-01T12:00:00` as a point in time, and Python compares one
-with the other not at all (TypeError), nor a point in time that has a zone with one that has none:
-`with_comparable_bounds` gives bounds the type of their column.
+An expectation whose metrics are not all available fails. Great Expectations reads `2024-01-01` as a date and
+`2024-01-01T12:00:00` as a point in time. Python compares neither one with the other (TypeError), nor a point in time
+that has a zone with one that has none: `with_comparable_bounds` gives bounds the type of their column.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Defines the result of a check, from which reports, exit codes and stored results are derived.
+"""Defines the result of a check, and the history of a suite: earlier runs, and the trend of each expectation.
 
-And the history of a suite: earlier runs, and the trend of each expectation.
+Reports, exit codes and stored results derive from the result.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
 from bridge.config.rules import check_columns
-from bridge.config.sequence import sequence_columns
+from bridge.config.sequence import POSITION, delete_condition, sequence_columns
 from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
 from bridge.config.validators import check_interval, check_sequence
 from bridge.ddl import Ddl
 from bridge.definition import DeltaTarget, Topic
-from bridge.errors import DefinitionError, OptionError
+from bridge.errors import OptionError
 from bridge.options import FORMATS
 from bridge.options.kinds import BOOLEAN, STRING, duration_ms
 from bridge.options.model import KAFKA, UPSERT, Option
@@ -52,8 +52,8 @@ class Table:
     warnings: tuple[str, ...] = ()
     proctime: tuple[str, ...] = ()
     """Columns AS PROCTIME() in the script, which the table does not have."""
-    order: DeltaTarget = field(default_factory=DeltaTarget)
-    """How the changes of a topic are ordered in the table that keeps its rows; names no table."""
+    changes: DeltaTarget = field(default_factory=DeltaTarget)
+    """How the changes of a topic are applied to the table that keeps its rows; names no table."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -138,35 +138,43 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 
 
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
-"""Options of tables of topics, as `delta.sequence-by` (a list is separated by `;`) and `delta.delete-memory`."""
+APPLY_AS_DELETE = "bridge.apply-as-delete"
+CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE)
+"""Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates the columns of the first."""
 
 
-def ordered(table: Table, options: Mapping[str, str]) -> Table:
-    """Returns the table with the order that the `options` SEQUENCE_BY and DELETE_MEMORY name. Raises OptionError."""
+def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
+    """Returns the table with its CHANGE_OPTIONS, which `options` holds alone. Raises OptionError and DdlError."""
     for key, value in options.items():
         if isinstance(value, Secret):
             raise OptionError(f"'{key}' cannot come from a secret, because reports show it; use ${{env:...}}")
         if table.topic is None:
             raise OptionError(
-                f"'{key}' orders the records of a topic; remove it from connector '{table.connector.value}'"
+                f"'{key}' is about the records of a topic; remove it from '{table.connector.value}'"
             )
-        if SEQUENCE_BY not in options:
-            raise OptionError(f"'{key}' has no effect without '{SEQUENCE_BY}'; set it, or remove '{key}'")
-    if table.topic is None or SEQUENCE_BY not in options:
+    if DELETE_MEMORY in options and SEQUENCE_BY not in options:
+        raise OptionError(
+            f"'{DELETE_MEMORY}' has no effect without '{SEQUENCE_BY}'; set it, or remove this one"
+        )
+    if table.topic is None:
         return table
-    names = tuple(name.strip() for name in options[SEQUENCE_BY].split(";"))
+    names = [name.strip() for name in options.get(SEQUENCE_BY, POSITION).split(";")]
+    memory = options.get(DELETE_MEMORY, "7 d")
     try:
-        check_sequence(list(names))
-        columns = sequence_columns(names, table.topic, f"'{SEQUENCE_BY}'")
-    except (DefinitionError, ValueError) as error:
-        text = str(error)
-        raise OptionError(text if text.startswith("'") else f"'{SEQUENCE_BY}' is {text}") from None
+        check_sequence(names)
+    except ValueError as error:
+        raise OptionError(f"'{SEQUENCE_BY}' is {error}") from None
     try:
-        memory = check_interval(options.get(DELETE_MEMORY, "7 d"))
+        check_interval(memory)
     except ValueError as error:
         raise OptionError(f"'{DELETE_MEMORY}' is {error}") from None
-    order = DeltaTarget(sequence_by=columns, delete_memory_seconds=duration_ms(memory) / 1000)
-    return replace(table, order=order)
+    given = POSITION if names == [POSITION] else names
+    changes = DeltaTarget(
+        sequence_by=sequence_columns(given, table.topic, f"'{SEQUENCE_BY}'"),
+        delete_memory_seconds=duration_ms(memory) / 1000,
+        apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
+    )
+    return replace(table, changes=changes)
 
 
 def _connector(options: Mapping[str, str]) -> Connector:

@@ -1,11 +1,9 @@
-"""Rows for which a query fails: they are found by their key, and left out where the user chose so.
+"""Finds rows for which a query fails, by their key, and leaves them out where the user chose so.
 
 Each SELECT is looked at for itself. Of the expressions that are computed for each row of its FROM (WHERE, columns,
 GROUP BY, arguments of aggregates) a row fails where the first of them does; so does a row of one table for its side of
 ON, and a pair of rows for a part of ON that has columns of both. Of what is computed of a group (HAVING, and columns
 around aggregates) the group fails. Columns that no query around it reads are not computed, as in Flink.
-
-The parts of a translated SELECT that fail each for itself, and which columns they read.
 """
 
 from __future__ import annotations

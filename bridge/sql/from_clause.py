@@ -1,6 +1,6 @@
-"""FROM: its tables, views, subqueries and joins become the scope of a SELECT.
+"""Resolves FROM: tables, views, subqueries and joins become the scope of a SELECT.
 
-Joins whose condition is in WHERE: `FROM a, b WHERE a.id = b.id`, and CROSS JOIN with such a WHERE.
+The condition of a join may be in WHERE: `FROM a, b WHERE a.id = b.id`, also with CROSS JOIN.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Plans the INSERTs, views and EXPLAINs of a script against its catalogue.
 
-AVG over rows that are only added: the sum and the count that a result keeps beside it.
-
-An average does not say of how many, so a result that has one keeps both in columns of its own, which no topic gets.
-They are merged like any SUM and COUNT, and the average is computed from them by the expression of the query.
-
-By which columns the result of an INSERT is computed in parts, or merged with those of new rows.
-
-What a refresh must know of the windows by which the rows of a result come.
+A plan says by which columns a result is computed in parts, or merged with that of new rows, and what a refresh must
+know of its windows. For AVG over rows that are only added, a result keeps the sum and the count in columns of its own,
+which no topic gets: an average does not say of how many. They are merged like any SUM and COUNT, and the average is
+computed from them by the expression of the query.
 """
 
 from __future__ import annotations

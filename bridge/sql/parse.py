@@ -1,9 +1,7 @@
-"""Parses the statements of a script. Queries stay tokens; everything around them is parsed here.
+"""Parses the statements of a script, and leaves their queries as tokens.
 
-Window table functions in the text of a query: `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTES))`.
-
-sqlglot does not read them, so each call becomes the name of a table before a query is parsed. Tokens keep their places,
-so errors name the text that is written.
+sqlglot does not read window table functions, such as `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTES))`,
+so each call becomes the name of a table. Tokens keep their places, so errors name the text that is written.
 """
 
 from __future__ import annotations

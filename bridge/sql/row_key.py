@@ -1,5 +1,4 @@
-"""A key for rows whose sink has none: the keys of the tables that are joined, and of a topic that only gets rows topic,
-partition and offset.
+"""Gives a key to rows whose sink has none: the keys of joined tables; topic, partition and offset of appended records.
 
 A sink such as `print`, or `debezium-json` without a PRIMARY KEY, takes updates and deletes of rows by their values.
 The result must still know which of its rows an update is about.

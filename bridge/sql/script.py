@@ -11,7 +11,7 @@ from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.enums import BadRecords
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.secret import Secret
-from bridge.sql.connectors import DELETE_MEMORY, SEQUENCE_BY, Table, ordered, resolve_table
+from bridge.sql.connectors import CHANGE_OPTIONS, Table, resolve_table, with_change_options
 from bridge.sql.inserts import plan_insert, plan_query, plan_view
 from bridge.sql.parse import parse_script
 from bridge.sql.plan import InsertPlan, Script
@@ -98,8 +98,9 @@ def _unused(lateness_ms: int, inserts: list[InsertPlan], tables: Sequence[Table]
         yield f"SET '{ALLOW_LATENESS}' has no effect: no INSERT has rows that come when their window closes"
     read = {source.name for plan in inserts for source in plan.sources}
     for table in tables:
-        if table.order.sequence_by and table.name not in read:
-            yield f"table {table.name}: '{SEQUENCE_BY}' has no effect: no INSERT reads the table"
+        if table.changes.change_semantics and table.name not in read:
+            given = ", ".join(f"'bridge.{key}'" for key in table.changes.change_semantics)
+            yield f"table {table.name}: {given} has no effect: no INSERT reads the table"
 
 
 def _kept_rows(script: Script) -> Iterator[str]:
@@ -200,10 +201,10 @@ class _Loading:
             return self.substitution(value, str(source.error(f"'{key}'", at)))
 
         options = {key: substituted(key, value) for key, value in ddl.options.items()}
-        order = {key: options.pop(key) for key in (SEQUENCE_BY, DELETE_MEMORY) if key in options}
+        changes = {key: options.pop(key) for key in CHANGE_OPTIONS if key in options}
         try:
             table = resolve_table(replace(ddl, options=options), self.base, self.idle_timeout_ms)
-            table = ordered(table, order)
+            table = with_change_options(table, changes)
         except (OptionError, UnsupportedError) as error:
             raise _located(statement, error) from error
         left_out = tuple(

@@ -28,8 +28,9 @@ def test_files_are_those_of_the_client(tmp_path: Path, monkeypatch: pytest.Monke
     assert (
         files.qualified("s3a://bucket/a") == "s3a://bucket/a" and files.local_path("s3a://bucket/a") is None
     )
-    for path in ("a b", f"{tmp_path}/a b", f"file:{tmp_path}/a b", f"file://{tmp_path}/a b"):
-        assert files.local_path(path) == tmp_path / "a b"
+    for name in ("a b", "a%20b?c#d"):
+        for path in (name, f"{tmp_path}/{name}", f"file:{tmp_path}/{name}", f"file://{tmp_path}/{name}"):
+            assert files.local_path(path) == tmp_path / name
     assert files.names("a b") == [] == files.names("s3a://bucket/a")
     os.mkdir("a b")
     (tmp_path / "a b" / "1").touch()

@@ -81,3 +81,37 @@ def test_a_ddl_without_a_key(tmp_path: Path) -> None:
         DefinitionError, match=r"delta.sequence-by: the DDL has no PRIMARY KEY.*or remove delta"
     ):
         loaded(tmp_path, text.replace("delta: {", "delta: {sequence-by: note, "))
+
+
+def deletes(tmp_path: Path, condition: str, more: str = "") -> str:
+    text = WHOLE.replace(DDL, WIDER).replace("delta: {", f'delta: {{apply-as-delete: "{condition}", {more}')
+    found = loaded(tmp_path, text).delta.apply_as_delete
+    assert found is not None and found.expression == condition
+    return found.spark
+
+
+def test_a_condition_of_deletions(tmp_path: Path) -> None:
+    """In Flink SQL, over the columns of the record."""
+    assert deletes(tmp_path, "note = 'd' OR version < 0") == "`note` = 'd' OR `version` < 0"
+
+
+@pytest.mark.parametrize(
+    ("condition", "more", "message"),
+    [
+        ("op = 'd'", "", "delta.apply-as-delete:1:1: .*there is no physical or metadata column `op`"),
+        ("version + 1", "", "delta.apply-as-delete:1:1: the condition is no BOOLEAN; write a comparison"),
+        ("note = 'd', 1", "", "delta.apply-as-delete:1:11: expected the end of the condition"),
+        ("", "", "delta.apply-as-delete:1:1: expected a condition"),
+        ("note = 'd'", "merge-columns: all, ", "apply-as-delete cannot be combined with merge-columns"),
+    ],
+)
+def test_conditions_that_are_refused(tmp_path: Path, condition: str, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        deletes(tmp_path, condition, more)
+
+
+def test_a_condition_without_a_key(tmp_path: Path) -> None:
+    text = WHOLE.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING")
+    text = text.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+    with pytest.raises(DefinitionError, match=r"delta.apply-as-delete: the DDL has no PRIMARY KEY"):
+        loaded(tmp_path, text.replace("delta: {", "delta: {apply-as-delete: note = 'd', "))

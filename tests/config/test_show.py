@@ -73,6 +73,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "merge_columns": [],
         "sequence_by": [],
         "delete_memory_seconds": 604_800.0,
+        "apply_as_delete": None,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -100,6 +101,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "merge_columns": [],
             "sequence_by": [],
             "delete_memory_seconds": 604_800.0,
+            "apply_as_delete": None,
         },
         "on_failure": "fail",
         "report": None,

@@ -92,6 +92,9 @@ def test_the_table_is_the_fold_by_sequence(engine: Engine, spark: SparkSession, 
         last = compact(batch)
         dice.shuffle(last)
         adds = sum(not c.kind.retracts for c in last)
+        if dice.random() < 0.5:  # an attempt that dies before its commit
+            DeleteMemory.open(table, KEY).remember(frame_of(table, last))
+            engines = Engines(MergeSettings(engine), semantics_of(table.target))
         engines.merge(table, frame_of(table, last), key=KEY, adds=adds, progress=at(number))
         done += batch
         rows = {(r.history, r.k): {"v": r.v, "s": r.s, "n": r.n} for r in table.delta().toDF().collect()}

@@ -16,7 +16,7 @@ import yaml
 import bridge
 from bridge.options import FORMATS, KAFKA, UPSERT, declared
 from bridge.sql import load_script
-from bridge.sql.connectors import DELETE_MEMORY, SEQUENCE_BY
+from bridge.sql.connectors import CHANGE_OPTIONS
 from tests.docs import files, jobs
 from tests.docs.commands import COMMANDS, OPTIONS, check_bridge, check_line
 from tests.docs.pages import BY_HAND, DOCS, Page, Snippet
@@ -25,7 +25,7 @@ SNIPPETS = [snippet for page in BY_HAND for snippet in page.snippets]
 FOREIGN_OPTIONS = {
     *("--archives", "--deploy-mode", "--files", "--jars", "--packages", "--properties-file", "--py-files"),
 }
-CONNECTOR_OPTIONS = {*declared(UPSERT), *declared(KAFKA), SEQUENCE_BY, DELETE_MEMORY}
+CONNECTOR_OPTIONS = {*declared(UPSERT), *declared(KAFKA), *CHANGE_OPTIONS}
 FORMAT_OPTIONS = {f"{name}.{option.key}" for name, found in FORMATS.items() for option in found.options}
 METADATA_KEYS = {f"value.{key}" for found in FORMATS.values() for key in found.metadata}
 

@@ -1,11 +1,10 @@
-"""Avro bytes to values: Spark's `from_avro`, so that a bad document differs from one of nulls.
+"""Decodes Avro bytes to the table's types by Spark's `from_avro`, or gives the reason why values do not fit.
 
-In PERMISSIVE mode `from_avro` gives nulls for what it cannot read, and it ignores bytes that are left over. So eight
-known bytes are appended to every document, and both are read as a record of the document and its end: the end is not
-null exactly when the document was not read beyond its bytes, and it is the known one when all of them were read. The
-end is read as a DOUBLE, which any eight bytes are, and which is cheaper than a `fixed` of eight bytes.
-
-Converts Avro's values to the table's types, or gives the reason why they do not fit.
+In PERMISSIVE mode `from_avro` gives nulls for what it cannot read, and it ignores bytes that are left over. To tell a
+bad document from one of nulls, eight known bytes are appended to every document, and both are read as a record of the
+document and its end: the end is not null exactly when the document was not read beyond its bytes, and it is the known
+one when all of them were read. The end is read as a DOUBLE, which any eight bytes are, and which is cheaper than a
+`fixed` of eight bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Client of a schema registry: Avro schemas by id and subject, cached for the life of the process.
 
-Converts the stores in a schema registry's options to PEM files, which is what Python's TLS reads.
+`pem_settings` converts the stores in its options to PEM files, which Python's TLS reads.
 """
 
 from __future__ import annotations

@@ -2,12 +2,8 @@
 
 Flink: CanalJsonDeserializationSchema, MaxwellJsonDeserializationSchema. One difference: where a document has several
 rows, Flink takes a field as present in all of them when it is in the `old` of any; here each row has its own `old`.
-
-Leaves out change documents by patterns of their fields, as Canal's `database.include` and `table.include` do.
-
-The before image in the field `old` of Canal's and Maxwell's documents, which has only the fields that changed.
-
-A field that is absent did not change, and one that is null was null.
+A field that is absent from `old` did not change, and one that is null there was null. `DocumentFilters` leaves out
+documents by patterns of their fields, as Canal's `database.include` and `table.include` do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""json's full decode: Flink's own conversions, token by token (flink-json, JsonParserToRowDataConverters).
+"""Decodes any JSON document by Flink's own conversions, token by token (flink-json, JsonParserToRowDataConverters).
 
 Spark gives values, not tokens, and reformats numbers that it reads as STRING. So the text is *marked* first: every
 string gets \u0001 in front, null becomes the string \u0002, and a bare number becomes a string of its own digits. A
@@ -6,13 +6,12 @@ marked document is read with scalars of STRING only, and the first character of 
 
     \u0001...  a string     \u0002  null     -0123...  a number as written     true false     { [  a container
 
-The unmarked text is read, too: there Spark's compact form of a container is Flink's text for STRING.
+The unmarked text is read, too: there Spark's compact form of a container is Flink's text for STRING. `Scalar` is null
+for a token that Flink refuses.
 
-Scalars from marked tokens, by Flink's rules. Each expression is null for a token that Flink refuses.
-
-Documents that have none of the fields they are read for are bad: all their values would be NULL (docs/adr/060). As a
-key, such documents would all be one row. As a value, they may be what Kafka Connect's JsonConverter writes with
-`schemas.enable=true`: `{"schema": …, "payload": …}`, with the row in `payload`.
+A document that has none of the fields it is read for is bad (docs/adr/060): its values would all be NULL, and such keys
+would all be one row. A value of this kind may be what Kafka Connect's JsonConverter writes with `schemas.enable=true`:
+`{"schema": …, "payload": …}`, with the row in `payload`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""The catalog of client settings by their Java names; checks a setting and suggests a name for unknown ones.
+"""Lists Kafka's client settings by their Java names; checks a setting and suggests a name for unknown ones.
 
-Settings of all clients: connections, retries, metadata and metrics.
-
-Settings of consumers. The consumer is Spark's reader, which joins no group: Spark assigns its partitions.
-
-Settings of Flink's Kafka source that a DDL gives with the prefix of client settings.
-
-Settings of TLS. librdkafka uses OpenSSL, to which Java classes and Java names do not apply.
+- `COMMON`: connections, retries, metadata and metrics of all clients
+- `CONSUMER`: of Spark's reader, which joins no group: Spark assigns its partitions
+- `FLINK_ONLY`: of Flink's Kafka source; a DDL gives them with the prefix of client settings
+- `TLS`: librdkafka uses OpenSSL, to which Java classes and Java names do not apply
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rules between client settings. A combination that one of the clients would refuse is refused by `validate`.
+"""Refuses client settings that contradict each other, and PEM text that one of the clients could not parse.
 
-Checks certificates and keys that the settings contain as PEM text, as both clients would parse them.
+So `bridge validate` refuses what a client would refuse when it starts.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, KIND, POSITION, col, same_key
+from bridge.columns import BAD, KIND, POSITION, col, retracts, same_key
 from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
 from bridge.definition import Definition
 from bridge.delta.merge_semantics import KEPT
@@ -190,7 +190,26 @@ def resolve_unavailable(
 
 
 def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
+    changes = _with_deletions(changes, definition)
     return row_gate.divert_unexpected(unfit_rows.mark_unfit(changes, definition), definition)
+
+
+def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Make adds for which `delta.apply-as-delete` is true deletions; one for which it fails is bad."""
+    condition = definition.delta.apply_as_delete
+    if condition is None:
+        return changes
+    adds = is_good() & ~retracts()
+    why = F.lit(None).cast("string") if condition.failure is None else F.expr(condition.failure)
+    bad = F.coalesce(col(BAD), F.when(adds, F.concat(F.lit(f"{condition.name}: "), why)))
+    deletes = adds & F.expr(condition.spark)
+    kept = {*definition.primary_key, *definition.delta.sequence_by}
+    nulled = [
+        n for n in (*definition.topic.schema.names, UNAVAILABLE) if n in changes.columns and n not in kept
+    ]
+    kind = F.when(bad.isNull(), F.when(deletes, RowKind.DELETE.value).otherwise(col(KIND)))
+    values = {name: F.when(F.coalesce(deletes, F.lit(False)), None).otherwise(col(name)) for name in nulled}
+    return changes.withColumns({**values, KIND: kind, BAD: bad})
 
 
 def any_row(frame: DataFrame, condition: Column) -> bool:

@@ -85,9 +85,11 @@ class ConsumerReader:
         return LatestBatch(
             changes,
             read=ReadCounts.sum(part.read for part in parts),
-            end=Offsets({**end.by_partition, **{(p.topic, p.partition): p.end for p in parts}}),
+            end=Offsets(
+                {**end.by_partition, **{name: at for part in parts for name, at in part.ends.items()}}
+            ),
             upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
-            newest_event_ms={(p.topic, p.partition): p.newest // 1000 for p in parts if p.newest is not None},
+            newest_event_ms={name: at // 1000 for part in parts for name, at in part.newest.items()},
         )
 
     def cancel(self, job_group: str) -> None:

@@ -29,6 +29,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     schema = topic.schema
     if definition.quarantines_rows and not topic.appends:
         raise NotThisWay("the gate quarantines rows, superseded ones, too")
+    if definition.delta.apply_as_delete is not None:
+        raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
     sequence = definition.delta.sequence_by
     if sequence and topic.is_upsert:
         raise NotThisWay(

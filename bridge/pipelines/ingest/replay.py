@@ -1,7 +1,7 @@
-"""quarantine -> records -decode-> changes -compact-> changes -merge-> Delta
+"""Replays bad records: quarantine -> records -decode-> changes -compact-> changes -merge-> Delta
 
-Quarantined records that can be decoded now (because their bytes in the quarantine table, or the DDL, were corrected)
-are applied as if they had been good when they were read.
+Records that can be decoded now (their bytes in the quarantine table, or the DDL, were corrected) are applied as if they
+had been good when read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""topic -> records -decode-> changes -compact-> changes -merge-> Delta
+"""Runs an ingest: topic -> records -decode-> changes -compact-> changes -merge-> Delta
 
 Progress is in the table: every MERGE commits the end offsets of its batch together with the rows, and a run starts
 where the table says (docs/adr/001). Spark's Kafka source or consumers in Spark's tasks read the topic (docs/adr/029).
-
-Starts Spark's Python workers while the driver opens the table, so that the first batch finds them ready.
+`warm_up` starts Spark's Python workers while the driver opens the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The state of one ingest run, which the two ways of getting batches share.
-
-Progress and reports of an ingest, batch by batch.
-"""
+"""Opens an ingest run and keeps its progress and reports, for both ways of getting batches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tries all that a pipeline needs, and says what will happen and what to do. Writes nothing.
-
-What the settings of a topic mean for a pipeline; see `doctor`.
-"""
+"""Tries all that a pipeline needs without writing anything, and says what will happen and what to do."""
 
 from __future__ import annotations
 

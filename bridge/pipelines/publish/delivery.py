@@ -1,8 +1,7 @@
-"""Delivery: how a publish sends ranges and records progress, at-least-once or exactly-once.
+"""Sends publish ranges and records progress, at-least-once or exactly-once.
 
-At-least-once delivery: progress is recorded in the publish log after the broker has acknowledged a range.
-
-Exactly-once delivery: progress is recorded in Kafka, in transactions that fence older runs.
+- `AtLeastOnce`: records progress in the publish log after the broker has acknowledged a range
+- `ExactlyOnce`: records progress in Kafka, in transactions that fence older runs
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The two ends of a publish: its table and its topic, with the columns that the table has now.
+"""Opens the two ends of a publish: its table and its topic, with the columns that the table has now.
 
-Warns when a topic of a publish has another number of partitions than before: keys then change partitions.
-
-Columns may have been added to the table after its DDL was written.
+Columns may have been added after the DDL was written. `PartitionCount` warns when a topic has another number of
+partitions than before: keys then change partitions.
 """
 
 from __future__ import annotations

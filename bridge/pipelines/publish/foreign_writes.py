@@ -1,9 +1,8 @@
 """Detects foreign writes in the topic of an at-least-once publish by the topic's ends, and repairs stale keys.
 
 A run that was stopped, taken over and resumed sends the records in its queue behind newer ones. No broker fences it, as
-there are no transactions. But the topic's ends have then advanced by more records than this run has sent (ADR 021).
-
-When a publish looks for foreign writes: after every range, and every 10 seconds while the table does not change.
+there are no transactions. But the topic's ends have then advanced by more records than this run has sent (ADR 021). A
+publish looks after every range, and every 10 seconds while the table does not change.
 """
 
 from __future__ import annotations
@@ -33,6 +32,10 @@ from bridge.pipelines.runtime.monitoring import Notices
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
 
 _CHECK_SECONDS = 10.0
+_MAX_ROUNDS = 3
+"""What a writer adds after so many rounds is repaired after the next range."""
+
+_log = logging.getLogger("bridge.publish")
 
 
 class ForeignWriteMonitor:
@@ -64,12 +67,6 @@ class ForeignWriteMonitor:
         self._checked_at = time.monotonic()
         self._notices.add(repair.warning)
         return repair
-
-
-_MAX_ROUNDS = 3
-"""What a writer adds after so many rounds is repaired after the next range."""
-
-_log = logging.getLogger("bridge.publish")
 
 
 @dataclass(frozen=True)

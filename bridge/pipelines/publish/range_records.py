@@ -1,9 +1,8 @@
-"""The rows and records of a publish range: the feed's changes, compacted as planned, then encoded.
+"""Reads the changes of a publish range, compacts them as planned, and encodes them as records.
 
-A range has records of one of three kinds: encoded by Spark SQL, a frame; encoded by the tasks that send them, where
-these need no keys, `UnencodedRecords`; or read and encoded by the driver, `DriverRecords`.
-
-Which ranges the sending tasks encode: docs/adr/043; the driver reads and sends small ones: docs/adr/046.
+- a frame: encoded by Spark SQL
+- `UnencodedRecords`: encoded by the tasks that send them, where these need no keys (docs/adr/043)
+- `DriverRecords`: a small range, which the driver reads, encodes and sends (docs/adr/046)
 """
 
 from __future__ import annotations

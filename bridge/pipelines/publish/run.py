@@ -1,11 +1,9 @@
-"""Delta -feed-> changes -compact-> changes -encode-> records -produce-> topic
+"""Runs a publish: Delta -feed-> changes -compact-> changes -encode-> records -produce-> topic
 
 A publish sends one range after the other: the changes of some table versions, or a chunk of a snapshot. Progress is
-recorded between ranges. The delivery decides how a range is sent and what a crash in the middle of it means.
-
-Sends the records of a publish range; a range whose task was stopped for a while is sent again.
-
-The gate of a publish (`quality.gate`): counts the rows of a range that break a rule before any of them is sent.
+recorded between ranges. The delivery decides how a range is sent and what a crash in the middle of it means. A range
+whose task was stopped for a while is sent again. The gate (`quality.gate`) counts the rows of a range that break a rule
+before any of them is sent.
 """
 
 from __future__ import annotations

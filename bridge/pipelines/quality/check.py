@@ -1,7 +1,4 @@
-"""Checks a table: Delta -quality suite-> verdict, results and report.
-
-Selects the rows and the expectations for a check of changed rows (`bridge check --since`).
-"""
+"""Checks a table, or its changed rows (`bridge check --since`): Delta -quality suite-> verdict, results and report."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.lineage import ingest_flow, tracked_command
 from bridge.pipelines.runtime.monitoring import Notices
-from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table, record_order
+from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table, record_semantics
 from bridge.rows import RowKind
 
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
@@ -56,7 +56,7 @@ def resync(
     Only differences are written: rows are inserted, updated, or deleted where the topic does not have their key (its
     tombstone may be gone), and a key with several rows gets one. In a table that several pipelines merge into, only the
     pipeline's own columns are repaired (`merge_own_columns`), and a key with several rows is a TableError. Changes are
-    ordered by `delta.sequence-by`, also where those of the table were ordered otherwise until now. Bad records
+    applied by the `change_semantics` of `definition`, also where the table has others until now. Bad records
     are treated as in an ingest. Before the commit nothing has changed, after it everything has; run again, it does what
     is left to do. Changes that other writers make to the table while it runs may survive it. `dry_run` writes nothing.
 
@@ -81,7 +81,7 @@ def resync(
         acquire_lease(spark, definition, "ingest", verb="resync") as lease,
         tracked_command(spark, definition, "resync", ingest_flow),
     ):
-        table = ingest_table(spark, definition, any_order=True)
+        table = ingest_table(spark, definition, any_semantics=True)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, lease).run()
 
 
@@ -168,7 +168,7 @@ class _Run:
                 if definition.delta.sequence_by:
                     DeleteMemory.open(table, key).remember(folded)
                 version = self._write(differences, sum(changed.values()), progress)
-                record_order(table)
+                record_semantics(table)
         return Resync(
             pipeline=definition.name,
             direction="ingest",

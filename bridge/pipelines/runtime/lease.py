@@ -1,11 +1,10 @@
-"""One run at a time: a file in `run.checkpoint` names the run that owns one side of a pipeline, with a heartbeat.
+"""Lets one run at a time own one side of a pipeline, a script or a job: a file with a heartbeat names this run.
 
-A script and a job as a whole have one in the folder of their state.
-
-A second run of the same side ends at once and names the first. Of several that start at the same moment, one gets the
-lease, where the storage can create a file only if it is absent (see `SmallFiles`). The correctness of table and topic
-does not depend on the lease: of two runs that commit the same batch, Delta lets one through; a newer exactly-once
-publish fences the older one, and an at-least-once publish repairs what the older one wrote (`foreign_writes`).
+The file is in `run.checkpoint`, that of a script or job in the folder of its state. A second run ends at once and names
+the first. Of several that start at the same moment, one gets the lease, where the storage can create a file only if it
+is absent (see `SmallFiles`). The correctness of table and topic does not depend on the lease: of two runs that commit
+the same batch, Delta lets one through; a newer exactly-once publish fences the older one, and an at-least-once publish
+repairs what the older one wrote (`foreign_writes`).
 """
 
 from __future__ import annotations

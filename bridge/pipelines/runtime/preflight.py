@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import overload
 
 from pyspark.errors import PySparkException
@@ -27,19 +28,17 @@ from bridge.delta.table import (
     unset_property,
 )
 from bridge.delta.table_checks import (
-    ORDER_PROPERTY,
+    SEMANTICS_PROPERTY,
     ExtraColumns,
     belongs_to,
     new_properties,
-    order_property,
+    semantics_property,
 )
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
-
-_BY_POSITION = "the position of their records"
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -65,14 +64,14 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
 
 
 @overload
-def ingest_table(spark: SparkSession, definition: Definition, *, any_order: bool = False) -> Table: ...
+def ingest_table(spark: SparkSession, definition: Definition, *, any_semantics: bool = False) -> Table: ...
 @overload
 def ingest_table(spark: SparkSession, definition: Definition, *, changes: bool) -> Table | None: ...
 def ingest_table(
-    spark: SparkSession, definition: Definition, *, any_order: bool = False, changes: bool = True
+    spark: SparkSession, definition: Definition, *, any_semantics: bool = False, changes: bool = True
 ) -> Table | None:
     """Open the table to ingest into, or create it. Raises TableError if another pipeline owns it, and unless
-    `any_order` if its changes were ordered otherwise than by `delta.sequence-by`.
+    `any_semantics` if its changes were applied by another `change_semantics`.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
     is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
@@ -102,34 +101,40 @@ def ingest_table(
     if target.merge_columns:
         return table
     table = claim(table, name, appends=appends, changes=changes)
-    if not any_order:
-        _refuse_other_order(table, definition)
+    if not any_semantics:
+        _refuse_other_semantics(table, definition)
         if changes:
-            record_order(table)
+            record_semantics(table)
     return table
 
 
-def record_order(table: Table) -> None:
-    """Have the table say by what its changes are ordered, in a commit of its own where it does not."""
-    order = order_property(table.target)
-    if table.properties.get(ORDER_PROPERTY) == order:
+def record_semantics(table: Table) -> None:
+    """Have the table say how its changes are applied, in a commit of its own where it does not."""
+    semantics = semantics_property(table.target)
+    if table.properties.get(SEMANTICS_PROPERTY) == semantics:
         return
-    if order is None:
-        unset_property(table.spark, table.target, ORDER_PROPERTY)
+    if semantics is None:
+        unset_property(table.spark, table.target, SEMANTICS_PROPERTY)
     else:
-        set_properties(table.spark, table.target, {ORDER_PROPERTY: order})
+        set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: semantics})
 
 
-def _refuse_other_order(table: Table, definition: Definition) -> None:
-    found = table.properties.get(ORDER_PROPERTY)
-    if found == order_property(definition.delta) or read_progress(table, definition.name) is None:
+def _refuse_other_semantics(table: Table, definition: Definition) -> None:
+    found = table.properties.get(SEMANTICS_PROPERTY)
+    if found == semantics_property(definition.delta) or read_progress(table, definition.name) is None:
         return
-    by = ", ".join(json.loads(found)) if found else "the position of their records"
-    now = ", ".join(definition.delta.sequence_by) or "the position of their records"
+    before, now = json.loads(found) if found else {}, definition.delta.change_semantics
     raise TableError(
-        f"table {table}: its changes were ordered by {by}, and `delta.sequence-by` now orders them by {now}: late "
-        "changes would be applied by both. Set `delta.sequence-by` as it was, or run `bridge resync FILE`, which makes "
-        "the table equal to its topic in the new order"
+        f"table {table}: its changes were applied with {_shown(before)}, and `delta` now has {_shown(now)}: its rows "
+        "would be of both. Set it as it was, or run `bridge resync FILE`, which makes the table equal to its topic by "
+        "the new semantics"
+    )
+
+
+def _shown(semantics: Mapping[str, str]) -> str:
+    return (
+        ", ".join(f"`{key}: {value}`" for key, value in semantics.items())
+        or "neither `sequence-by` nor others"
     )
 
 
@@ -138,13 +143,13 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
     columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns` or
-    `delta.sequence-by`.
+    `change_semantics`.
     """
     refuse_unpublishable(definition.topic)
-    if definition.delta.sequence_by:
+    for key in definition.delta.change_semantics:
         raise DefinitionError(
-            f"{definition.name!r}: `delta.sequence-by` orders the changes of an ingest; a publish sends those of the "
-            "table in the order of its versions. Publish the table by a pipeline file without this key"
+            f"{definition.name!r}: `delta.{key}` is about the changes of an ingest; a publish sends those of the "
+            "table, in the order of its versions. Publish the table by a pipeline file without this key"
         )
     if definition.delta.merge_columns:
         raise DefinitionError(

@@ -1,6 +1,6 @@
-"""Aggregates that are merged with the rows that their sources got, without the rows before (see `sql.accumulators`).
+"""Computes what results gain when their sources gain rows: aggregates to merge, and rows of joins.
 
-The rows that a join gains when its tables gain rows (see `sql.plan`).
+See `sql.accumulators`, and `joined_rows` in `sql.plan`.
 """
 
 from __future__ import annotations

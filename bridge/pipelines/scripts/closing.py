@@ -1,10 +1,9 @@
-"""Which windows of an INSERT close with a refresh: those whose end the watermark of its sources passes.
-
-Rows of a result that share a key, of which it is not known which one counts.
+"""Closes windows of an INSERT with a refresh: those whose end the watermark of its sources passes.
 
 As in Flink each partition of a source has a watermark, a source has the smallest of its partitions that are not idle,
 and a query the smallest of its sources that have not ended. Unlike in Flink it advances with each batch, not with each
-record, and it is part of the result's progress, so a run that goes on closes the same windows.
+record, and it is part of the result's progress, so a run that goes on closes the same windows. `checked_upserts`
+refuses rows of a result that share a key.
 """
 
 from __future__ import annotations

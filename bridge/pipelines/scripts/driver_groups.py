@@ -1,18 +1,11 @@
-"""Groups of few added rows, merged with the result in the driver: what `added_groups` does, without a Spark job.
+"""Merges groups of few added rows with the result in the driver: what `added_groups` does, without a Spark job.
 
-For an aggregate of plain columns (`sql.plain_aggregates`), where the rows that it needs are in data files that the log
-names, and their types are those that Arrow compares and sums as Spark does. A sum of a DECIMAL that might overflow is
-left to Spark, which raises the error. See docs/adr/047-few-rows-are-aggregated-in-the-driver.md.
-
-Numbers the values and the groups of rows in Arrow, so that numpy can compare and count them.
-
-Values are equal as in Spark for the types of `rows_in_driver`, DECIMAL aside: texts by their bytes. As in GROUP BY a
-null is a value like another.
-
-Aggregates of numbered groups in Arrow, where they are exactly those of Spark.
-
-A sum of integers wraps. One of a DECIMAL that might not fit on the way is not computed: Spark raises an error for some
-orders of its rows.
+It is for an aggregate of plain columns (`sql.plain_aggregates`), where the rows that it needs are in data files that
+the log names, and Arrow compares and sums their types as Spark does. Rows and values are numbered in Arrow, so that
+numpy can compare and count them. Values are equal as in Spark for the types of `rows_in_driver`, DECIMAL aside: texts
+by their bytes; as in GROUP BY a null is a value like another. A sum of integers wraps. A sum of a DECIMAL that might
+overflow on the way is left to Spark, which raises an error for some orders of its rows. See
+docs/adr/047-few-rows-are-aggregated-in-the-driver.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Runs a script: topics -ingest-> states -query-> results -publish-> topics, again and again until nothing changes.
 
 Each arrow commits its progress with its rows, so a run that is killed goes on where it was. Two INSERTs that read one
-topic share its state, which is read once.
-
-The lines of a `print` sink, as Flink's connector `print` writes them: `id> +U[Ulm, 3]`.
+topic share its state, which is read once. A `print` sink writes lines as Flink's connector does: `id> +U[Ulm, 3]`.
 """
 
 from __future__ import annotations

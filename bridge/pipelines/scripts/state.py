@@ -52,7 +52,7 @@ class ScriptState:
 
     def source_target(self, table: Table) -> DeltaTarget:
         """The Delta table that has the rows of a source: its own one, or the state of its topic."""
-        return table.delta or replace(table.order, path=f"{self.folder}/sources/{safe_name(table.name)}")
+        return table.delta or replace(table.changes, path=f"{self.folder}/sources/{safe_name(table.name)}")
 
     def ingest(self, table: Table) -> Definition | None:
         """The pipeline that keeps the state of a source; None for a Delta table, which is its own state."""

@@ -107,7 +107,7 @@ def test_metadata_columns_are_those_of_the_last_record(make: Make) -> None:
         "o BIGINT METADATA FROM 'offset' VIRTUAL, p INT METADATA FROM 'partition' VIRTUAL, "
         "topic STRING METADATA VIRTUAL, PRIMARY KEY (id) NOT ENFORCED"
     )
-    world = make(partitions=2, columns=columns)
+    world = make(partitions=9, columns=columns)  # several for each task, which decodes them together
     for number in range(4):
         world.send([upsert(7, f"v{number}"), upsert(8 + number, "x"), tombstone(9)], timestamp=1_000 * number)
     reports, other = run(world), by_spark(world)
@@ -128,6 +128,21 @@ def test_the_newest_event_time(make: Make, action: str) -> None:
     ((mine,), (theirs,)) = (run(each) for each in (world, by_spark(world)))
     assert readers([mine, theirs]) == ["consumer", "spark"]
     assert mine.watermark_ms == theirs.watermark_ms
+
+
+def test_the_newest_event_time_of_each_of_many_partitions(make: Make) -> None:
+    """The watermark is that of the partition which is behind; one has a deletion only."""
+    columns = "id BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (id) NOT ENFORCED"
+    world = make(partitions=9, columns=columns)
+    rows = [(id, f"1970-01-01 00:00:{59 - id:02}.5") for id in range(40)]
+    world.send([*((key(id), json.dumps({"id": id, "at": at})) for id, at in rows), tombstone(41)])
+    other, reports = by_spark(world), list[BatchReport]()
+    for each in (world, other):
+        ingest(each.spark, each.definition(), listener=reports.append)
+    mine, theirs = reports
+    assert readers(reports) == ["consumer", "spark"]
+    assert mine.watermark_ms is not None and mine.watermark_ms == theirs.watermark_ms
+    assert world.rows() == other.rows()
 
 
 ROWS_ALONE = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}

@@ -1,4 +1,4 @@
-"""`bridge.sequence-by` and `bridge.delete-memory` in WITH: what orders the changes of a topic that a script reads."""
+"""`bridge.sequence-by` and others in WITH: how the changes of a topic that a script reads are applied."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def order(options: str) -> DeltaTarget:
     return ingest.delta
 
 
-def test_the_table_that_keeps_the_rows_is_ordered() -> None:
+def test_the_table_that_keeps_the_rows_has_them() -> None:
     assert order("").sequence_by == ()
     assert order(", 'bridge.sequence-by' = 'at'").sequence_by == ("at",)
     found = order(", 'bridge.sequence-by' = 'at; v', 'bridge.delete-memory' = '36 h'")
     assert (found.sequence_by, found.delete_memory_seconds) == (("at", "v"), 129_600.0)
+    condition = order(", 'bridge.apply-as-delete' = 'at < 0'").apply_as_delete
+    assert condition is not None and condition.expression == "at < 0"
 
 
 def test_a_table_that_nothing_reads() -> None:
@@ -55,6 +57,11 @@ def test_a_table_that_nothing_reads() -> None:
             "'bridge.delete-memory' is not legal; legal values are intervals with a unit",
         ),
         (
+            ", 'bridge.apply-as-delete' = 'at + 1'",
+            "debezium",
+            "'bridge.apply-as-delete':1:1: the condition is no BOOLEAN",
+        ),
+        (
             ", 'bridge.delete-memory' = '7 d'",
             "debezium",
             "'bridge.delete-memory' has no effect without 'bridge.sequence-by'",
@@ -62,9 +69,9 @@ def test_a_table_that_nothing_reads() -> None:
         (
             ", 'bridge.sequence-by' = 'at'",
             "delta",
-            "'bridge.sequence-by' orders the records of a topic; remove it from connector 'delta'",
+            "'bridge.sequence-by' is about the records of a topic; remove it from 'delta'",
         ),
     ],
 )
-def test_orders_that_are_refused(options: str, connector: str, message: str) -> None:
+def test_options_that_are_refused(options: str, connector: str, message: str) -> None:
     assert message in script_refusal(script(options, connector))
