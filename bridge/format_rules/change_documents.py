@@ -9,8 +9,6 @@ from typing import Any
 from bridge.errors import OptionError
 from bridge.format_rules import json_options
 from bridge.format_rules.json_options import JsonOptions, Numbers
-from bridge.options.format_options import CDC_JSON
-from bridge.options.formats import FORMATS
 from bridge.schema import RowType
 
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -109,6 +107,10 @@ class CdcOptions:
 
         Raises OptionError for a key that `format` does not have, and what `JsonOptions.of` raises.
         """
+        # Workers decode by this module, and need no options.
+        from bridge.options.format_options import CDC_JSON
+        from bridge.options.formats import FORMATS
+
         shared = {option.key for option in CDC_JSON}
         own = [option.key for option in FORMATS[format].options if option.key not in shared]
         foreign = next((key for key in _JSON_ONLY if key in options), None)
