@@ -29,7 +29,7 @@ from bridge.config.model import (
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
-from bridge.config.sequence import delete_condition, sequence_columns
+from bridge.config.sequence import delete_condition, ignored_nulls, sequence_columns
 from bridge.config.side_tables import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
@@ -256,6 +256,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         sequence_columns(section.sequence_by, topic),
         duration_ms(section.delete_memory) / 1000,
         delete_condition(section.apply_as_delete, topic),
+        ignored_nulls(section.ignore_null_updates, topic),
     )
 
 

@@ -11,6 +11,7 @@ from bridge.options.kinds import duration_ms, size_bytes
 
 __all__ = [
     "check_cluster_columns",
+    "check_ignored_nulls",
     "check_interval",
     "check_metrics",
     "check_own_columns",
@@ -94,6 +95,14 @@ def check_sequence(value: Any) -> Any:
     texts = [name for name in names if isinstance(name, str) and name]
     if not texts or len(set(texts)) < len(names):
         raise ValueError("not legal; legal values are position, a column and lists of different columns")
+    return value
+
+
+def check_ignored_nulls(value: Any) -> Any:
+    """Accepts true, false, and lists of different names, except for the empty one."""
+    names = value if isinstance(value, list) and all(isinstance(name, str) for name in value) else []
+    if not isinstance(value, bool) and (not names or len(set(names)) < len(names)):
+        raise ValueError("not legal; legal values are true, false and lists of different columns")
     return value
 
 
