@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
+from bridge.config.change_semantics import delete_condition, ignored_nulls, sequence_columns
 from bridge.config.ddl_text import read_ddl
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
@@ -29,7 +30,6 @@ from bridge.config.model import (
 from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
-from bridge.config.sequence import delete_condition, ignored_nulls, sequence_columns
 from bridge.config.side_tables import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret

@@ -9,11 +9,11 @@ from enum import Enum
 from typing import Any
 
 from bridge.config import refuse_topic, resolve_topic
+from bridge.config.change_semantics import POSITION, delete_condition, ignored_nulls, sequence_columns
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
 from bridge.config.rules import check_columns
-from bridge.config.sequence import POSITION, delete_condition, ignored_nulls, sequence_columns
 from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
 from bridge.config.validators import check_ignored_nulls, check_interval, check_sequence

@@ -1,4 +1,4 @@
-"""`delta.sequence-by` and `delta.delete-memory` in a pipeline file."""
+"""`delta.sequence-by`, `delta.delete-memory`, `apply-as-delete` and `ignore-null-updates` in a pipeline file."""
 
 from __future__ import annotations
 
