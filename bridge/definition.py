@@ -172,12 +172,16 @@ class DeltaTarget:
     """`delta.delete-memory`: how long the deletion of a key is remembered where `sequence_by` orders changes."""
     apply_as_delete: ComputedColumn | None = None
     """`delta.apply-as-delete`: the condition under which a change that sets a row deletes it."""
+    ignore_nulls: tuple[str, ...] = ()
+    """`delta.ignore-null-updates`: the columns whose values a row keeps where a change that sets it has NULL."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
         """What says how the changes of a topic become rows, where it is not the default; by the keys of `delta`."""
         found = {"sequence-by": ", ".join(self.sequence_by)} if self.sequence_by else {}
-        return found | ({"apply-as-delete": self.apply_as_delete.expression} if self.apply_as_delete else {})
+        if self.apply_as_delete is not None:
+            found["apply-as-delete"] = self.apply_as_delete.expression
+        return found | ({"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {})
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -319,7 +323,8 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of the last one: neither `sequence-by`, nor `bad-records: skip` or `quarantine`, nor `gate:
-        quarantine`."""
+        counts instead of the last one, or beside it: neither `sequence-by` nor `ignore-null-updates`, nor `bad-records:
+        skip` or `quarantine`, nor `gate: quarantine`."""
         judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
-        return self.topic.is_upsert and not judges_all and not self.delta.sequence_by
+        needs_all = judges_all or self.delta.sequence_by or self.delta.ignore_nulls
+        return self.topic.is_upsert and not needs_all

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
+from bridge.config.change_semantics import delete_condition, ignored_nulls, sequence_columns
 from bridge.config.ddl_text import read_ddl
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
@@ -27,7 +28,6 @@ from bridge.config.paths import resolved_path
 from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.script_state import side_table
-from bridge.config.sequence import delete_condition, sequence_columns
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
 from bridge.config.topic import resolve_topic, table_id_headers
@@ -250,6 +250,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         sequence_columns(section.sequence_by, topic),
         duration_ms(section.delete_memory) / 1000,
         delete_condition(section.apply_as_delete, topic),
+        ignored_nulls(section.ignore_null_updates, topic),
     )
 
 

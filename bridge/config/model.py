@@ -112,6 +112,12 @@ class DeltaSection(Section):
         "deletes the row.",
     )
 
+    ignore_null_updates: Annotated[bool | list[str], BeforeValidator(validators.check_ignored_nulls)] = Field(
+        default=False,
+        description="Whether a row keeps its value where a change that sets it has NULL: true for all columns outside "
+        "the PRIMARY KEY, or a list of them.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -120,9 +126,16 @@ class DeltaSection(Section):
             raise ValueError(
                 "delete-memory has no effect with sequence-by: position; set sequence-by, or remove it"
             )
-        if self.merge_columns and (self.sequence_by != "position" or self.apply_as_delete):
-            key = "apply-as-delete" if self.sequence_by == "position" else "sequence-by"
-            raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
+        is_ordered = self.sequence_by != "position"
+        used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
+        for key, is_used in (used | {"ignore-null-updates": bool(self.ignore_null_updates)}).items():
+            if is_used and self.merge_columns:
+                raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
+        if self.ignore_null_updates and is_ordered:
+            raise ValueError(
+                "ignore-null-updates cannot be combined with sequence-by, as a late change may have a value that "
+                "the row lacks; remove one of them"
+            )
         return self
 
 

@@ -87,6 +87,14 @@ def check_sequence(value: Any) -> Any:
     return value
 
 
+def check_ignored_nulls(value: Any) -> Any:
+    """Accepts true, false, and lists of different names, except for the empty one."""
+    names = value if isinstance(value, list) and all(isinstance(name, str) for name in value) else []
+    if not isinstance(value, bool) and (not names or len(set(names)) < len(names)):
+        raise ValueError("not legal; legal values are true, false and lists of different columns")
+    return value
+
+
 def check_size(text: str) -> str:
     """Accepts sizes with a unit."""
     try:

@@ -25,7 +25,12 @@ _PARTS = DecodedColumn()
 
 
 def decode_events(
-    records: DataFrame, topic: Topic, *, sequence: Sequence[str] = (), fast: bool = False
+    records: DataFrame,
+    topic: Topic,
+    *,
+    sequence: Sequence[str] = (),
+    unpaired: bool = False,
+    fast: bool = False,
 ) -> DataFrame:
     """Return changes: the table's columns in DDL order, `__kind`, `__bad`, `__position` and `__unavailable`.
 
@@ -38,8 +43,8 @@ def decode_events(
     ('value.fields-include' = 'ALL') the value's counts, as in Flink. A null key leaves them null, where Flink drops the
     record. `__unavailable` has the names of columns that keep their values in the table, null for none.
 
-    Retractions have the columns of the key and `sequence`. With `sequence` a before image is skipped whose after image
-    has the same key: it would stand for a deletion that is as new as the row before.
+    Retractions have the columns of the key and `sequence`. With `unpaired` a before image is skipped whose after image
+    has the same key, so that each retraction is a deletion: otherwise one that is as new as the row before.
 
     A table without a PRIMARY KEY cannot delete a row: there a change other than +I is bad, unless a column
     METADATA FROM 'row-kind' records the kind of each row.
@@ -69,7 +74,7 @@ def decode_events(
         F.struct(*PARTS[:4], F.coalesce(col("__row"), F.lit(0)).alias("row")).alias(POSITION),
         # The value's fields have the names of their columns: 'key.fields-prefix' is for keys alone.
         F.when(F.size(unavailable) > 0, unavailable).alias(UNAVAILABLE),
-        *([_is_paired(topic, rows).alias(_PAIRED)] if sequence else []),
+        *([_is_paired(topic, rows).alias(_PAIRED)] if unpaired else []),
     )
     retracts = col(KIND).isin([k.value for k in RowKind if k.retracts])
     adds = col(KIND).isNotNull() & ~col(KIND).isin(SKIP, DROPPED)
@@ -80,7 +85,7 @@ def decode_events(
         unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & ~before & nameless, F.lit(_NO_ROW))
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
         # A before image without the key is skipped: the after image has the key of the row.
-        skipped = nameless | col(_PAIRED) if sequence else nameless
+        skipped = nameless | col(_PAIRED) if unpaired else nameless
         changes = changes.withColumn(KIND, F.when(before & skipped, F.lit(SKIP)).otherwise(col(KIND)))
     return with_computed_columns(
         changes,

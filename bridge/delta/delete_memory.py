@@ -24,7 +24,7 @@ from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.optimize_vacuum import FILE_RETENTION, LOG_RETENTION, optimize, vacuum
 from bridge.delta.table import Table, open_table
-from bridge.delta.table_checks import sql_name
+from bridge.delta.table_checks import COLUMN_MAPPING, sql_name
 from bridge.metrics import now_ms
 
 __all__ = ["DELETED_AT", "DeleteMemory"]
@@ -62,7 +62,9 @@ class DeleteMemory:
         builder = DeltaTable.createIfNotExists(table.spark).location(str(target.path))
         for f in fields:
             builder = builder.addColumn(f.name, f.dataType)
-        for name, text in _PROPERTIES.items():
+        # A name that Parquet forbids needs column mapping here, too.
+        mapping = {name: text for name, text in table.properties.items() if name == COLUMN_MAPPING}
+        for name, text in (_PROPERTIES | mapping).items():
             builder = builder.property(name, text)
         with table_errors(target):
             builder.execute()

@@ -29,9 +29,9 @@ SEMANTICS_PROPERTY = "bridge.change-semantics"
 """Table property with `DeltaTarget.change_semantics` of the changes that were applied, as JSON; absent for {}."""
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
+COLUMN_MAPPING = "delta.columnMapping.mode"
 _log = logging.getLogger("bridge.delta")
 _VECTORS = "delta.enableDeletionVectors"
-_MAPPING = "delta.columnMapping.mode"
 _APPEND_ONLY = "delta.appendOnly"
 _TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
@@ -74,7 +74,7 @@ def new_properties(
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):
-        properties[_MAPPING] = "name"
+        properties[COLUMN_MAPPING] = "name"
     properties |= dict(wanted)
     if not is_on(properties, CHANGE_FEED_PROPERTY):
         raise DefinitionError(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 from bridge.config import refuse_topic, resolve_topic
+from bridge.config.change_semantics import POSITION, delete_condition, ignored_nulls, sequence_columns
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
 from bridge.config.rules import check_columns
-from bridge.config.sequence import POSITION, delete_condition, sequence_columns
 from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
-from bridge.config.validators import check_interval, check_sequence
+from bridge.config.validators import check_ignored_nulls, check_interval, check_sequence
 from bridge.ddl import Ddl
 from bridge.definition import DeltaTarget, Topic
 from bridge.errors import OptionError
@@ -138,9 +138,9 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 
 
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
-APPLY_AS_DELETE = "bridge.apply-as-delete"
-CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE)
-"""Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates the columns of the first."""
+APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
+CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS)
+"""Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
 
 def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
@@ -158,23 +158,32 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         )
     if table.topic is None:
         return table
-    names = [name.strip() for name in options.get(SEQUENCE_BY, POSITION).split(";")]
+    names, kept = (
+        [name.strip() for name in options.get(key, default).split(";")]
+        for key, default in ((SEQUENCE_BY, POSITION), (IGNORE_NULLS, "false"))
+    )
     memory = options.get(DELETE_MEMORY, "7 d")
-    try:
-        check_sequence(names)
-    except ValueError as error:
-        raise OptionError(f"'{SEQUENCE_BY}' is {error}") from None
-    try:
-        check_interval(memory)
-    except ValueError as error:
-        raise OptionError(f"'{DELETE_MEMORY}' is {error}") from None
+    ignored = {"true": True, "false": False}.get(";".join(kept), kept)
+    _check(SEQUENCE_BY, check_sequence, names)
+    _check(DELETE_MEMORY, check_interval, memory)
+    _check(IGNORE_NULLS, check_ignored_nulls, ignored)
     given = POSITION if names == [POSITION] else names
+    if ignored and given != POSITION:
+        raise OptionError(f"'{IGNORE_NULLS}' cannot be combined with '{SEQUENCE_BY}'; remove one of them")
     changes = DeltaTarget(
         sequence_by=sequence_columns(given, table.topic, f"'{SEQUENCE_BY}'"),
         delete_memory_seconds=duration_ms(memory) / 1000,
         apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
+        ignore_nulls=ignored_nulls(ignored, table.topic, f"'{IGNORE_NULLS}'"),
     )
     return replace(table, changes=changes)
+
+
+def _check(key: str, check: Callable[[Any], Any], value: Any) -> None:
+    try:
+        check(value)
+    except ValueError as error:
+        raise OptionError(f"'{key}' is {error}") from None
 
 
 def _connector(options: Mapping[str, str]) -> Connector:

@@ -74,6 +74,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "sequence_by": [],
         "delete_memory_seconds": 604_800.0,
         "apply_as_delete": None,
+        "ignore_nulls": [],
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -102,6 +103,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "sequence_by": [],
             "delete_memory_seconds": 604_800.0,
             "apply_as_delete": None,
+            "ignore_nulls": [],
         },
         "on_failure": "fail",
         "report": None,

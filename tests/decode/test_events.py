@@ -264,3 +264,43 @@ def test_metadata_of_the_format_is_cast_to_what_is_declared(spark: SparkSession)
     [row] = decode_events(records, _topic(columns, "debezium-json")).collect()
     assert (row["id"], row["o"], row["o2"]) == (1, "orders", "orders")
     assert row["ts"].isoformat() == "2020-08-06T03:34:43"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["debezium-json", "canal-json", "maxwell-json"])
+@pytest.mark.parametrize("fast", [True, False])
+def test_the_sequence_of_retractions(format: str, fast: bool, spark: SparkSession) -> None:
+    """An update of the key deletes the old one, with the sequence of the row before; any other update deletes nothing.
+
+    Of `old` in Canal's and Maxwell's documents a column that has not changed is that of the row."""
+
+    def row(id: int, v: str, at: int | None) -> dict[str, Any]:
+        return {"id": id, "v": v, "at": at}
+
+    same = (row(1, "a", 5), row(1, "b", 3))
+    moved = (row(1, "b", None), row(2, "b", 7))
+    if format == "debezium-json":
+        documents = [_event("u", *same), _event("u", *moved), _event("d", row(2, "b", 9))]
+    elif format == "canal-json":
+        canal: list[dict[str, Any]] = [
+            {"data": [same[1]], "old": [{"v": "a", "at": 5}], "type": "UPDATE"},
+            {"data": [moved[1]], "old": [{"id": 1, "at": None}], "type": "UPDATE"},
+            {"data": [row(2, "b", 9)], "old": None, "type": "DELETE"},
+        ]
+        documents = [(None, json.dumps(document)) for document in canal]
+    else:
+        maxwell: list[dict[str, Any]] = [
+            {"data": same[1], "old": {"v": "a", "at": 5}, "type": "update"},
+            {"data": moved[1], "old": {"id": 1, "at": None}, "type": "update"},
+            {"data": row(2, "b", 9), "type": "delete"},
+        ]
+        documents = [(None, json.dumps(document)) for document in maxwell]
+    topic = _topic("id INT, v STRING, at INT, PRIMARY KEY (id) NOT ENFORCED", format)
+    actual = decode_events(_records(spark, *documents), topic, sequence=("at",), unpaired=True, fast=fast)
+    assert _changes(actual, "id", "v", "at") == [
+        (0, 0, "skip", None, 1, None, 5),
+        (0, 1, "+U", None, 1, "b", 3),
+        (1, 0, "-U", None, 1, None, None),
+        (1, 1, "+U", None, 2, "b", 7),
+        (2, 0, "-D", None, 2, None, 9),
+    ]

@@ -142,3 +142,14 @@ def test_it_forgets_in_steps_and_follows_wider_types(spark: SparkSession, lake: 
     by_v = replace(table, target=replace(table.target, sequence_by=("v",)))
     assert DeleteMemory.open(by_v, KEY).is_empty()
     assert KIND not in memory.stored.columns
+
+
+@pytest.mark.slow
+def test_names_that_parquet_forbids(spark: SparkSession, lake: Path) -> None:
+    fields = (T.StructField("a key", T.LongType()), T.StructField("s;1", T.LongType()))
+    target = DeltaTarget(path=str(lake / "t"), sequence_by=("s;1",))
+    table = create_table(spark, target, fields, pipeline="p")
+    memory = DeleteMemory.open(table, ["a key"])
+    memory.remember(frame(table, [("-D", 1, 5)]))
+    late = frame(table, [("+U", 1, 4), ("+U", 2, 4)]).persist()
+    assert [row["a key"] for row in DeleteMemory.open(table, ["a key"]).without_older(late).collect()] == [2]

@@ -33,6 +33,9 @@ def test_the_table_that_keeps_the_rows_has_them() -> None:
     assert order(", 'bridge.sequence-by' = 'at'").sequence_by == ("at",)
     found = order(", 'bridge.sequence-by' = 'at; v', 'bridge.delete-memory' = '36 h'")
     assert (found.sequence_by, found.delete_memory_seconds) == (("at", "v"), 129_600.0)
+    assert order(", 'bridge.ignore-null-updates' = 'true'").ignore_nulls == ("v", "at")
+    assert order(", 'bridge.ignore-null-updates' = 'at;v'").ignore_nulls == ("v", "at")
+    assert order(", 'bridge.ignore-null-updates' = 'false'").ignore_nulls == ()
     condition = order(", 'bridge.apply-as-delete' = 'at < 0'").apply_as_delete
     assert condition is not None and condition.expression == "at < 0"
 
@@ -60,6 +63,16 @@ def test_a_table_that_nothing_reads() -> None:
             ", 'bridge.apply-as-delete' = 'at + 1'",
             "debezium",
             "'bridge.apply-as-delete':1:1: the condition is no BOOLEAN",
+        ),
+        (
+            ", 'bridge.ignore-null-updates' = 'x'",
+            "debezium",
+            "'bridge.ignore-null-updates': 'x' is none of the columns that may keep a value: v, at",
+        ),
+        (
+            ", 'bridge.ignore-null-updates' = 'true', 'bridge.sequence-by' = 'at'",
+            "debezium",
+            "'bridge.ignore-null-updates' cannot be combined with 'bridge.sequence-by'",
         ),
         (
             ", 'bridge.delete-memory' = '7 d'",

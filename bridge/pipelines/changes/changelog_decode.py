@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from bridge import compact
-from bridge.columns import BAD, KIND, POSITION, col, retracts, same_key
+from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
 from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
 from bridge.definition import Definition
 from bridge.delta.merge_semantics import KEPT
@@ -43,16 +43,22 @@ _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
 def fill_unavailable_values(
-    changes: DataFrame, table: DataFrame, *, key: Sequence[str], columns: Sequence[str]
+    changes: DataFrame,
+    table: DataFrame,
+    *,
+    key: Sequence[str],
+    columns: Sequence[str],
+    or_null: bool = False,
 ) -> DataFrame:
     """Fill the unavailable values of `changes` (see decode.decode_events) in the physical `columns` outside the key.
 
     A value is taken from the last earlier change of the same key in this frame that sets a row and has the column,
     else from the key's row in `table`. Where neither exists, the change becomes bad, and `__bad` gives the reason.
+    With `or_null` the value is null there, and after an earlier retraction of the key in this frame.
     `__unavailable` is null in the result. KEPT names the columns whose values are those of `table`, so that a MERGE
     does not undo what another writer has changed since then.
     """
-    from_frame = _fill_from_earlier_changes(changes, key, columns)
+    from_frame = _fill_from_earlier_changes(changes, key, columns, or_null)
     table_rows = table.select(*[col(name) for name in (*key, *columns)], F.lit(True).alias(_IN_TABLE))
     is_open = F.size(col(UNAVAILABLE, "c")) > 0
     joined = (
@@ -60,7 +66,7 @@ def fill_unavailable_values(
         .alias("c")
         .join(table_rows.alias("t"), is_open & same_key(key, "c", "t"), "left")
     )
-    unresolved = F.coalesce(is_open & col(_IN_TABLE, "t").isNull(), F.lit(False))
+    unresolved = F.coalesce(is_open & col(_IN_TABLE, "t").isNull() & F.lit(not or_null), F.lit(False))
     reason = F.concat(
         F.lit("value: it leaves out "),
         F.array_join(col(UNAVAILABLE, "c"), ", "),
@@ -78,15 +84,23 @@ def fill_unavailable_values(
     return joined.select(*[values.get(name, col(name, "c")).alias(name) for name in names])
 
 
-def _fill_from_earlier_changes(changes: DataFrame, key: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Fill values from earlier changes in the frame; `__unavailable` then names the columns that are still open."""
-    order = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "row")]
+def _fill_from_earlier_changes(
+    changes: DataFrame, key: Sequence[str], columns: Sequence[str], retractions: bool
+) -> DataFrame:
+    """Fill values from earlier changes in the frame, with `retractions` null from these; `__unavailable` then names the
+    columns that are still open."""
+    order = [
+        col(POSITION).getField(part)
+        for part in ("topic", "partition", "offset", "row")
+        if part in members(changes, POSITION)
+    ]
     earlier = (
         Window.partitionBy(*[col(name) for name in key])
         .orderBy(*order)
         .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
     )
-    sets_row = col(BAD).isNull() & ~col(KIND).isin([SKIP, DROPPED, *_RETRACTS])
+    others = [SKIP, DROPPED] if retractions else [SKIP, DROPPED, *_RETRACTS]
+    sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
     last_values = {
         name: F.last(
             F.when(sets_row & ~_is_unavailable(name), F.struct(col(name).alias("value"))), ignorenulls=True
@@ -141,11 +155,14 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     """
     sequence = definition.delta.sequence_by
     if not definition.topic.is_upsert:
-        return _judged(decode_events(records, definition.topic, sequence=sequence, fast=fast), definition)
-    keyed = decode_keys(records, definition.topic, fast=fast)
-    if definition.compacts_first:
-        keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-    return _judged(decode_values(keyed, definition.topic, sequence=sequence, fast=fast), definition)
+        unpaired = bool(sequence or definition.delta.ignore_nulls)
+        changes = decode_events(records, definition.topic, sequence=sequence, unpaired=unpaired, fast=fast)
+    else:
+        keyed = decode_keys(records, definition.topic, fast=fast)
+        if definition.compacts_first:
+            keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
+        changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
+    return _judged(_with_kept_values(_with_deletions(changes, definition), definition), definition)
 
 
 def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
@@ -158,9 +175,10 @@ def decode_with_fallback(records: DataFrame, definition: Definition, persist: Pe
 
 def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
     """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some."""
-    key = definition.primary_key
-    columns = [c.name for c in definition.topic.schema.physical if c.name not in key]
-    return _judged(fill_unavailable_values(changes, table, key=key, columns=columns), definition)
+    key, kept = definition.primary_key, definition.delta.ignore_nulls
+    columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
+    filled = fill_unavailable_values(changes, table, key=key, columns=columns, or_null=bool(kept))
+    return _judged(filled, definition)
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
@@ -190,7 +208,6 @@ def resolve_unavailable(
 
 
 def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
-    changes = _with_deletions(changes, definition)
     return row_gate.divert_unexpected(unfit_rows.mark_unfit(changes, definition), definition)
 
 
@@ -210,6 +227,25 @@ def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     kind = F.when(bad.isNull(), F.when(deletes, RowKind.DELETE.value).otherwise(col(KIND)))
     values = {name: F.when(F.coalesce(deletes, F.lit(False)), None).otherwise(col(name)) for name in nulled}
     return changes.withColumns({**values, KIND: kind, BAD: bad})
+
+
+def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable: they are filled later."""
+    names = definition.delta.ignore_nulls
+    if not names:
+        return changes
+    bad = col(BAD)
+    if UNAVAILABLE in changes.columns:
+        left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
+        why = F.lit(
+            ", which may be no value that the row keeps (delta.ignore-null-updates); let it have all columns"
+        )
+        bad = F.coalesce(bad, F.when(F.size(UNAVAILABLE) > 0, F.concat(left_out, why)))
+    nulls = F.filter(
+        F.array(*[F.when(col(name).isNull(), F.lit(name)) for name in names]), lambda name: name.isNotNull()
+    )
+    open_columns = F.when(is_good() & bad.isNull() & ~retracts() & (F.size(nulls) > 0), nulls)
+    return changes.withColumns({UNAVAILABLE: open_columns, KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
 
 
 def any_row(frame: DataFrame, condition: Column) -> bool:

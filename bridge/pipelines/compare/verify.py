@@ -78,8 +78,8 @@ def verify(
 
     Ingests, publishes and other writers that run meanwhile do not disturb it, nor does compaction (see
     Comparison.superseded). Without `direction`, the one that has progress is verified; DefinitionError if there is none
-    or both. Raises GapError if the topic no longer starts at offset 0, or was recreated, or is compacted under
-    `delta.sequence-by`.
+    or both. Raises GapError if the topic no longer starts at offset 0, or was recreated, or is compacted while
+    `change_semantics` need all records.
     """
     resolved = admin.resolve(definition.topic)
     refuse_compacted(definition, resolved)
@@ -183,11 +183,12 @@ def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
 
 
 def refuse_compacted(definition: Definition, topic: Topic) -> None:
-    """Raise GapError where a sequence orders the changes of a compacted topic, which does not determine the rows."""
-    if definition.delta.sequence_by and _compacts(topic):
+    """Raise GapError for a compacted topic whose rows are not those of the last records of each key."""
+    needs = definition.delta.change_semantics.keys() - {"apply-as-delete"}
+    if needs and _compacts(topic):
         raise GapError(
-            f"{definition.name!r}: {topic.title} is compacted, and compaction keeps the last record of a key, not the "
-            "one with the greatest value of `delta.sequence-by`: the topic alone does not determine the rows. Set "
+            f"{definition.name!r}: {topic.title} is compacted, and compaction keeps the last record of a key, but "
+            f"`delta.{min(needs)}` needs the records before it, too: the topic alone does not determine the rows. Set "
             "cleanup.policy=delete, and retention.ms to the time for which the topic is to be compared"
         )
 

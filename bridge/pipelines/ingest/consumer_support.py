@@ -31,6 +31,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("the gate quarantines rows, superseded ones, too")
     if definition.delta.apply_as_delete is not None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
+    if definition.delta.ignore_nulls:
+        raise NotThisWay("only Spark fills values by delta.ignore-null-updates")
     sequence = definition.delta.sequence_by
     if sequence and topic.is_upsert:
         raise NotThisWay(

@@ -83,6 +83,11 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             f"{definition.name!r} quarantines no bad records: set ingest: {{bad-records: quarantine}}, or quality: "
             "{gate: quarantine}"
         )
+    if definition.delta.ignore_nulls:
+        raise DefinitionError(
+            f"{definition.name!r}: under `delta.ignore-null-updates` a record that is applied later than others would "
+            "overwrite their values; have the keys sent again by their producer, or run `bridge resync FILE`"
+        )
     check_storage_locations(spark, definition)
     table = ingest_table(spark, definition)
     definition = with_constraints(definition, table)

@@ -73,6 +73,11 @@ def resync(
     topic = admin.resolve(definition.topic)
     refuse_compacted(definition, topic)
     state = admin.describe(topic)
+    if definition.delta.ignore_nulls and any(offset for _, _, offset in state.earliest):
+        raise GapError(
+            f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
+            "(`delta.ignore-null-updates`): the topic alone does not determine the rows"
+        )
     keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
         table = open_whole_table(spark, definition)
@@ -190,7 +195,7 @@ class _Run:
                 changelog_decode.decode_with_fallback(records, self.definition, persist),
                 self.definition,
                 persist,
-                rows,
+                None if self.definition.delta.ignore_nulls else rows,
             )
             stats = collect_batch_stats(self.definition, changes)
         except Exception as failure:

@@ -152,6 +152,7 @@ def test_a_tombstone_without_a_sequence_is_a_bad_record(make: Callable[..., Worl
         ingest(world.spark, world.definition())
 
 
+@pytest.mark.slow
 def test_an_update_is_no_deletion_of_its_row(make: Callable[..., World]) -> None:
     """Debezium's update has the row before, with a sequence of its own: only one that moves the row deletes the old
     key."""

@@ -1,5 +1,5 @@
-"""Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, and the condition
-of `apply-as-delete`."""
+"""Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, the condition
+of `apply-as-delete`, and the columns of `ignore-null-updates`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bridge.definition import Topic
 from bridge.errors import OptionError
 from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
-__all__ = ["POSITION", "delete_condition", "sequence_columns"]
+__all__ = ["POSITION", "delete_condition", "ignored_nulls", "sequence_columns"]
 
 POSITION = "position"
 """The value of `delta.sequence-by` for the order of the records."""
@@ -74,3 +74,32 @@ def delete_condition(
         )
     columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*schema.physical, *schema.metadata)
     return condition(given, key, {column.name: column.type for column in columns})
+
+
+def ignored_nulls(
+    given: bool | Sequence[str], topic: Topic, key: str = "delta.ignore-null-updates"
+) -> tuple[str, ...]:
+    """Returns the columns whose values a row keeps where a change has NULL, in the order of the DDL.
+
+    Raises OptionError, which names `key`, without a PRIMARY KEY, for computed columns, and for other columns than
+    physical ones outside the key.
+    """
+    if not given:
+        return ()
+    schema = topic.schema
+    legal = [column.name for column in schema.physical if column.name not in schema.primary_key]
+    if not schema.primary_key:
+        raise OptionError(
+            f"{key}: the DDL has no PRIMARY KEY, by which a row is updated; declare one, or remove {key}"
+        )
+    if schema.computed:
+        raise OptionError(
+            f"{key}: column {schema.computed[0].name!r} is computed of what a record has, not of what the row keeps; "
+            f"remove it, or {key}"
+        )
+    for name in () if isinstance(given, bool) else given:
+        if name not in legal:
+            raise OptionError(
+                f"{key}: {name!r} is none of the columns that may keep a value: {', '.join(legal)}"
+            )
+    return tuple(legal if isinstance(given, bool) else (name for name in legal if name in given))

@@ -1,4 +1,4 @@
-"""`delta.sequence-by` and `delta.delete-memory` in a pipeline file."""
+"""`delta.sequence-by`, `delta.delete-memory`, `apply-as-delete` and `ignore-null-updates` in a pipeline file."""
 
 from __future__ import annotations
 
@@ -115,3 +115,49 @@ def test_a_condition_without_a_key(tmp_path: Path) -> None:
     text = text.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
     with pytest.raises(DefinitionError, match=r"delta.apply-as-delete: the DDL has no PRIMARY KEY"):
         loaded(tmp_path, text.replace("delta: {", "delta: {apply-as-delete: note = 'd', "))
+
+
+PLAIN = WIDER.replace("twice AS version * 2, ", "")
+
+
+def kept(tmp_path: Path, columns: str, ddl: str = PLAIN, more: str = "") -> tuple[str, ...]:
+    text = WHOLE.replace(DDL, ddl).replace("delta: {", f"delta: {{ignore-null-updates: {columns}, {more}")
+    return loaded(tmp_path, text).delta.ignore_nulls
+
+
+def test_columns_that_keep_their_values(tmp_path: Path) -> None:
+    """The physical ones outside the key, in the order of the DDL."""
+    assert kept(tmp_path, "true") == ("note", "version", "price")
+    assert kept(tmp_path, "[price, note]") == ("note", "price")
+    assert kept(tmp_path, "false", WIDER) == ()
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "message"),
+    [
+        (
+            "[id]",
+            "",
+            "delta.ignore-null-updates: 'id' is none of the columns that may keep a value: note, version",
+        ),
+        ("[at]", "", "delta.ignore-null-updates: 'at' is none of the columns that may keep a value"),
+        ("[]", "", "legal values are true, false and lists of different columns"),
+        ("note", "", "legal values are true, false and lists of different columns"),
+        (
+            "true",
+            "sequence-by: at, ",
+            "ignore-null-updates cannot be combined with sequence-by, as a late change",
+        ),
+        ("true", "merge-columns: all, ", "ignore-null-updates cannot be combined with merge-columns"),
+    ],
+)
+def test_columns_that_cannot_keep_values(tmp_path: Path, columns: str, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        kept(tmp_path, columns, more=more)
+
+
+def test_computed_columns_do_not_go_with_kept_values(tmp_path: Path) -> None:
+    with pytest.raises(
+        DefinitionError, match="column 'twice' is computed of what a record has, not of what the row"
+    ):
+        kept(tmp_path, "true", WIDER)
