@@ -8,10 +8,13 @@ session and does not change it: pipelines run in a child session with their own 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -69,6 +72,7 @@ _LOCAL = {
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXTENSIONS = "spark.sql.extensions"
 _REMOTE = "spark.remote"
+_PORT, _CONNECT_SECONDS = 15002, 20.0
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -135,8 +139,12 @@ def _connected(remote: str, master: str | None, conf: Mapping[str, str]) -> Spar
         raise DefinitionError(
             f"--master {master}: {_REMOTE} or SPARK_REMOTE names a server; leave out one of them"
         )
+    place = remote.partition(";")[0]
+    server = urlsplit(place)
     builder = SparkSession.builder.remote(remote)
     try:
+        if not getproxies():  # the client itself would try for ten minutes
+            socket.create_connection((server.hostname or "", server.port or _PORT), _CONNECT_SECONDS).close()
         for key, value in conf.items():
             builder = builder.config(key, value)
         return child_session(builder.getOrCreate())
@@ -144,11 +152,9 @@ def _connected(remote: str, master: str | None, conf: Mapping[str, str]) -> Spar
         raise BridgeError(
             f"Spark Connect needs more packages: pip install 'changelog-bridge[connect]': {missing}"
         ) from None
-    except Exception as failed:
-        if not isinstance(failed, ENGINE_ERRORS) and "grpc" not in type(failed).__module__:
-            raise
+    except (OSError, *ENGINE_ERRORS) as failed:
         first = str(failed).splitlines()[0][:300]
-        raise BridgeError(f"no session of Spark Connect at {remote.partition(';')[0]}: {first}") from failed
+        raise BridgeError(f"no session of Spark Connect at {place}: {first}") from failed
 
 
 def submitted_settings() -> dict[str, str]:

@@ -26,7 +26,7 @@ SUITES = (
     "tests/delta/test_change_feed_gaps.py::test_other_failures_pass_through_the_wrapper",
     "tests/delta/test_merge_spark.py::test_a_batch_is_one_commit_with_its_progress[spark]",
     "tests/delta/test_merge_spark.py::test_a_batch_that_is_there_already_is_not_applied_again[spark]",
-    "tests/scenarios/test_scenarios.py",
+    "tests/scenarios/test_random_histories.py::test_a_history_folds_to_the_same_rows_on_both_ends",
 )
 """What must hold through Spark Connect as it does beside the JVM."""
 
@@ -61,23 +61,28 @@ def through(server: ConnectServer, **more: str) -> dict[str, str]:
     return {**os.environ, "SPARK_REMOTE": server.remote, "COLUMNS": "300", "PYTHONPATH": str(ROOT), **more}
 
 
+def exactly_once(folder: Path) -> str:
+    """Write the pipeline file of a publish with transactions, and return its path."""
+    file = folder / "once.yaml"
+    text = (ROOT / "conf" / "orders_publish.yaml").read_text().replace("orders_publish", "once")
+    options = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'once',"
+    text = text.replace("'key.format'", f"{options} 'key.format'").replace("orders_out", "orders_once")
+    file.write_text(text)
+    return str(file)
+
+
 def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
     for topic in ("orders", "orders_out", "orders_once"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
     user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake")))
-    once = tmp_path / "once.yaml"
-    text = (ROOT / "conf" / "orders_publish.yaml").read_text().replace("orders_publish", "once")
-    options = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'once',"
-    text = text.replace("'key.format'", f"{options} 'key.format'").replace("orders_out", "orders_once")
-    once.write_text(text)
-    ingest, publish = "conf/orders.yaml", "conf/orders_publish.yaml"
+    ingest, publish, once = "conf/orders.yaml", "conf/orders_publish.yaml", exactly_once(tmp_path)
     for seed in (7, 8):  # the second batch is a MERGE
         write(broker.bootstrap, "orders", list(changes(seed, keys=50, count=300)))
         said = user.run("ingest", ingest)
         assert f"version {seed - 6}" in said and "by spark (Spark Connect: only the server" in said
-        for file in (publish, str(once)):
+        for file in (publish, once):
             assert "records out" in user.run("publish", file)
-    sums = {user.run("verify", file).partition("checksum ")[2].split()[0] for file in (publish, str(once))}
+    sums = {user.run("verify", file).partition("checksum ")[2].split()[0] for file in (publish, once)}
     assert len(sums) == 1
     assert "result equal" in user.run("verify", ingest)
     assert "order_id is unique" in user.run("check", ingest)
@@ -85,7 +90,7 @@ def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_pat
 
 def test_what_needs_the_jvm_is_refused_by_name(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
     user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake")))
-    said = user.run("txn", "list", "conf/orders_publish.yaml", exit_code=2)
+    said = user.run("txn", "list", exactly_once(tmp_path), exit_code=2)
     assert "transactions cannot be listed from Spark Connect" in said and "kafka-transactions.sh" in said
     said = user.run("resync", "conf/orders_publish.yaml", exit_code=2)
     assert "bridge resync of a topic is not possible through Spark Connect" in said
@@ -113,8 +118,6 @@ def run_pytest(server: ConnectServer, files: Sequence[str]) -> None:
         "-q",
         "-p",
         "no:cacheprovider",
-        "-m",
-        "slow or not slow",
         *files,
     ]
     began = time.monotonic()
