@@ -15,8 +15,6 @@ from pyspark.sql import types as T
 from bridge.columns import AFTER, BEFORE, KIND, POSITION, col, comparable, members, retracts
 from bridge.rows import RowKind
 
-__all__ = ["TWO_PARTITIONS", "each", "latest_by_offset", "net", "upserts"]
-
 TWO_PARTITIONS = "__two_partitions"
 """True for a change whose key is in more than one partition (partitions were added, or a producer chose another)."""
 

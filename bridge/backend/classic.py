@@ -12,8 +12,6 @@ from bridge.backend.hadoop import HadoopFiles
 from bridge.backend.java_names import remember_lookups
 from bridge.spark_versions import spark_needed
 
-__all__ = ["ClassicBackend"]
-
 _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
 

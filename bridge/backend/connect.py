@@ -14,8 +14,6 @@ from pyspark.sql import SparkSession
 from bridge.backend.connect_table import ConnectTable
 from bridge.backend.contract import Feature, HandleOfTable
 
-__all__ = ["REFUSED", "ClientFiles", "ConnectBackend"]
-
 _CLASSIC = (
     "use a Spark that the bridge starts, spark-submit, or on Databricks compute with dedicated access mode"
 )

@@ -12,8 +12,6 @@ from pyspark.sql import functions as F
 from bridge.backend.error_causes import causes
 from bridge.schema import quote
 
-__all__ = ["ConnectTable"]
-
 _COUNTS = {
     "num_affected_rows": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
     "num_inserted_rows": ("numTargetRowsInserted",),

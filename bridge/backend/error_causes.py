@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-__all__ = ["ENGINE_ERRORS", "causes"]
-
 ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 """What Spark raises: of two stages that fail at once py4j raises its own."""
 

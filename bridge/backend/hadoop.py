@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 from bridge.bridge_folders import scratch_name
 from bridge.errors import BridgeError
 
-__all__ = ["HadoopFiles", "HadoopFolder", "is_local", "write_text"]
-
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 _WRITER = "bridge-writer"
 _ATTEMPTS = 5

@@ -12,8 +12,6 @@ from typing import Any
 from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
-__all__ = ["remember_lookups"]
-
 
 def remember_lookups(spark: SparkSession) -> None:
     """Let all sessions of this Spark look each Java name up once. Does nothing where Python does not reach the JVM.

@@ -11,8 +11,6 @@ from pyspark.sql import functions as F
 from bridge.backend import is_connect
 from bridge.spark_versions import or_public
 
-__all__ = ["UNKNOWN_BYTES", "analyzed", "column", "estimated_bytes", "make_plan", "plan_tasks"]
-
 UNKNOWN_BYTES = 1 << 60
 """A size that is larger than every limit: where none is known, the way for large frames is taken."""
 

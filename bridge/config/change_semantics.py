@@ -10,8 +10,6 @@ from bridge.definition import Topic
 from bridge.errors import OptionError
 from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
-__all__ = ["POSITION", "delete_condition", "ignored_nulls", "sequence_columns"]
-
 POSITION = "position"
 """The value of `delta.sequence-by` for the order of the records."""
 

@@ -13,16 +13,6 @@ from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
 
-__all__ = [
-    "CreateSection",
-    "DeltaSection",
-    "MaintenanceSection",
-    "MergeSection",
-    "PipelineFile",
-    "QuarantineSection",
-    "TopicSection",
-]
-
 
 class CreateSection(Section):
     """How a publish creates missing topics."""

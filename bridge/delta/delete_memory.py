@@ -27,8 +27,6 @@ from bridge.delta.table import Table, open_table
 from bridge.delta.table_checks import COLUMN_MAPPING, sql_name
 from bridge.metrics import now_ms
 
-__all__ = ["DELETED_AT", "DeleteMemory"]
-
 DELETED_AT = "__deleted_at"
 """When the batch with the deletion was applied. Not the time of the record: late records have old ones."""
 

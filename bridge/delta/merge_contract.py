@@ -21,8 +21,6 @@ from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
 from bridge.delta.table import Table
 from bridge.ingest_progress import IngestProgress
 
-__all__ = ["MergeEngine", "MergeResult"]
-
 
 @dataclass(frozen=True)
 class MergeResult:

@@ -53,8 +53,6 @@ from bridge.ways import NotThisWay
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DriverEngine"]
-
 _KEY_TWICE = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _MIN_ROWS_A_CHANGE = 10
 """With fewer rows than these for each change, a copy of the files costs less than marks and later rewrites."""

@@ -44,8 +44,6 @@ from bridge.schema import quote
 from bridge.session import session_settings
 from bridge.spark_versions import MERGE_OF_CACHED_SOURCE
 
-__all__ = ["JOIN_SETTINGS", "SparkEngine", "other_columns"]
-
 _BLOOM_FILTER = "spark.sql.optimizer.runtime.bloomFilter.enabled"
 _BLOOM_FILTER_SOURCE = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 

@@ -22,8 +22,6 @@ from bridge.kafka.read_counts import ReadCounts
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
-__all__ = ["ChangeReading", "FoldedChanges"]
-
 _KIND, _PLACE, _ORDER = "__kind", "__place", "__order"
 _CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
 """So many records are decoded at once, or the records of so many bytes."""

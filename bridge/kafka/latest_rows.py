@@ -24,8 +24,6 @@ from bridge.offsets import TopicPartition
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
-__all__ = ["LatestChangesTask", "LatestRows", "LatestRowsTask"]
-
 _KIND = "__kind"
 _DECODED_RECORDS = 20_000
 

@@ -26,8 +26,6 @@ from bridge.kafka.records import Records, SendCounts
 from bridge.kafka.shard_state import Cursor, ShardSpec
 from bridge.kafka.transactions import OffsetMetadataStore, init_transactions, transactional_settings
 
-__all__ = ["TransactionalShard"]
-
 _Code = confluent_kafka.KafkaError
 _WAIT = 30.0
 _RETRY_SECONDS = 120.0

@@ -9,8 +9,6 @@ from typing import Any
 
 from bridge.errors import REPUBLISH, GapError, KafkaError
 
-__all__ = ["Cursor", "ShardSpec"]
-
 _FORMAT = 1
 MAX_BYTES = 64 * 1024 * 1024
 """The records of a transaction stay in memory, to be sent again when its outcome is unknown."""

@@ -20,8 +20,6 @@ from bridge.kafka.shard_state import ShardSpec
 from bridge.kafka.sink import counts_batch
 from bridge.partitioners import opened
 
-__all__ = ["ShardTask"]
-
 
 @dataclass(frozen=True)
 class ShardTask:

@@ -16,8 +16,6 @@ from bridge.delta.merge_semantics import Delete, MergeStatement, Update
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Effects", "decide_effects"]
-
 _Mask = npt.NDArray[np.bool_]
 
 

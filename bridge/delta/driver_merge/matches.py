@@ -19,8 +19,6 @@ from bridge.lake.snapshot import Action, stats_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Keys", "Matches", "find_rows", "may_hold"]
-
 
 _LEAST_BITS, _MOST_BITS = 12, 20
 """Of the size of a table of slots, which fits the processor's cache."""

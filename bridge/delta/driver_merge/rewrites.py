@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from bridge.lake.snapshot import Action, live_rows, stats_of
 
-__all__ = ["files_to_rewrite"]
-
 _FANOUT = 8
 _LARGE_BYTES = 64 << 20
 _LARGE_ROWS = 1 << 20

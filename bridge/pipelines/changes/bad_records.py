@@ -11,8 +11,6 @@ from bridge.ingest_progress import IngestProgress
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.changes.batch_stats import BatchStats
 
-__all__ = ["WAY_OUT", "quarantine_bad_records", "refuse_bad_records"]
-
 WAY_OUT = (
     "set `ingest: {{bad-records: quarantine}}` in the pipeline file of {!r} to continue and quarantine such records, "
     "or `{{bad-records: skip}}` to count them only"

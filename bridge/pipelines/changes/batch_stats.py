@@ -24,8 +24,6 @@ from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.schema import TableSchema
 from bridge.spark_versions import or_public
 
-__all__ = ["BatchStats", "ReadCounter", "collect_batch_stats", "count_reads"]
-
 _LONGEST = 100
 """Characters of a value in an error."""
 _OBSERVATION_TIMEOUT_SECONDS = 5.0

@@ -24,20 +24,6 @@ from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import row_gate, unfit_rows
 from bridge.rows import RowKind
 
-__all__ = [
-    "Persist",
-    "any_row",
-    "decode",
-    "decode_with_fallback",
-    "fill_unavailable",
-    "fill_unavailable_values",
-    "fold",
-    "is_good",
-    "persist_within",
-    "resolve_unavailable",
-]
-
-
 _IN_TABLE = "__in_table"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 

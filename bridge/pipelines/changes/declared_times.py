@@ -22,8 +22,6 @@ from bridge.errors import AmbiguousKeyError
 from bridge.expressions.precision import cut, loses_digits
 from bridge.schema import DataType, MetadataColumn, PhysicalColumn, ScalarType, TableSchema
 
-__all__ = ["checked_keys", "cut_times", "has_longer_keys"]
-
 _MICROS = 6
 
 

@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame
 from bridge.columns import KIND, col, retracts
 from bridge.definition import Definition
 
-__all__ = ["own_rows", "rows_with_values"]
-
 
 def own_rows(frame: DataFrame, definition: Definition) -> DataFrame:
     """Leave out the rows of which no column of the pipeline has a value: they are rows of other pipelines.

@@ -25,22 +25,6 @@ from bridge.pipelines.runtime.check_results import store_gate_results
 from bridge.quality.gate_rules import RuleCount, Rules, compile_rules
 from bridge.quality.suite import parse
 
-__all__ = [
-    "Counts",
-    "aggregate",
-    "check_ready",
-    "counts_aggregate",
-    "divert_unexpected",
-    "diverts",
-    "enforce",
-    "enforce_before_write",
-    "evaluate",
-    "is_diverted",
-    "read_counts",
-    "refuse_quarantine",
-    "unexpected_rows",
-]
-
 Counts = tuple[RuleCount, ...]
 """The result of each expectation of the gate; empty where the gate counts nothing."""
 

@@ -20,8 +20,6 @@ from bridge.definition import Definition
 from bridge.delta.table import Table
 from bridge.schema import RowConstraint
 
-__all__ = ["is_judged", "mark_unfit", "with_constraints"]
-
 
 def with_constraints(definition: Definition, table: Table) -> Definition:
     """Return the definition for decoding records into `table`.

@@ -31,8 +31,6 @@ from bridge.pipelines.ingest.consumer_reader import not_null_columns
 from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.ways import NotThisWay
 
-__all__ = ["AppendReader", "AppendedBatch", "apply_appended"]
-
 
 @dataclass(frozen=True)
 class AppendedBatch:

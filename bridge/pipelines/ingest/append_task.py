@@ -26,8 +26,6 @@ from bridge.lake.store import Store
 from bridge.offsets import TopicPartition
 from bridge.ways import NotThisWay
 
-__all__ = ["AppendTask", "AppendedFiles"]
-
 _CHUNK_BYTES = 8 << 20
 """The records of so many bytes are decoded at once, if they are fewer than `chunk_records`."""
 _NO_LIMIT = sys.maxsize

@@ -32,8 +32,6 @@ from bridge.pipelines.changes.changelog_decode import Persist
 from bridge.pipelines.changes.own_rows import own_rows
 from bridge.ways import told
 
-__all__ = ["AppliedBatch", "Compacted", "Decoded", "apply_batch"]
-
 
 @dataclass(frozen=True)
 class Decoded:

@@ -45,17 +45,6 @@ from bridge.pipelines.runtime.monitoring import TopicDiscovery
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
-__all__ = [
-    "BatchReader",
-    "ConsumerBatches",
-    "ReadAhead",
-    "Trigger",
-    "apply_latest",
-    "consumer_batches",
-    "next_end",
-    "ranges_of_source",
-]
-
 
 class Trigger:
     """Spark's processing-time trigger: batches begin at multiples of the interval; one that takes longer is followed

@@ -16,8 +16,6 @@ from bridge.kafka.worker_check import expected
 from bridge.offsets import Offsets
 from bridge.ways import NotThisWay
 
-__all__ = ["TIMEOUT_SECONDS", "ConsumerJob", "ConsumerTask", "ranges_between", "shares"]
-
 TIMEOUT_SECONDS = 60.0
 """How long a broker may not answer: Kafka's default.api.timeout.ms."""
 

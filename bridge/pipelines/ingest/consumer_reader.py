@@ -29,8 +29,6 @@ from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
-__all__ = ["ConsumerReader", "LatestBatch", "not_null_columns"]
-
 _Task: TypeAlias = LatestRowsTask | LatestChangesTask
 
 

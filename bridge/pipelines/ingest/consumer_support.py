@@ -12,8 +12,6 @@ from bridge.kafka.record_metadata import METADATA_TYPES
 from bridge.schema import Column, MetadataColumn, PhysicalColumn, RowType, ScalarType
 from bridge.ways import NotThisWay, told
 
-__all__ = ["CONFIGURED", "preview", "refuse_unsupported", "refuse_unsupported_table"]
-
 CONFIGURED = "set by ingest.reader"
 
 _MILLISECONDS = 3

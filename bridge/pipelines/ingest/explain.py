@@ -25,8 +25,6 @@ from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.ingest.consumer_support import preview
 from bridge.pipelines.runtime.preflight import open_whole_table
 
-__all__ = ["Explained", "explain", "next_end"]
-
 _EVERYWHERE = 0.8
 """The fraction of all files from which on the keys are spread over the table."""
 _SCATTERED = 0.1

@@ -39,8 +39,6 @@ from bridge.pipelines.runtime.lineage import replay_flow, tracked_command
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
-__all__ = ["Replay", "replay"]
-
 _COORDINATES = ["topic", "partition", "offset"]
 
 

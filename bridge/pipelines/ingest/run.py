@@ -36,9 +36,6 @@ from bridge.pipelines.runtime.lineage import ingest_flow
 from bridge.pipelines.runtime.spark_errors import offsets_between
 from bridge.ways import NotThisWay
 
-__all__ = ["ingest", "warm_up"]
-
-
 _warm: set[str] = set()
 """The applications whose workers were started."""
 

@@ -35,9 +35,6 @@ from bridge.pipelines.runtime.lease import Lease
 from bridge.pipelines.runtime.monitoring import BatchHealth, IngestMonitor
 from bridge.pipelines.runtime.preflight import ingest_table
 
-__all__ = ["LOOK_SECONDS", "PROGRESS_MS", "Bookkeeping", "RunState"]
-
-
 _FULL_DECODES_IN_A_ROW = 2
 """After so many consecutive batches that needed the full decode, all later ones skip the fast path. Two, since a new
 schema costs a format one full decode only."""

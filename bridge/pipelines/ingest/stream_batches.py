@@ -18,8 +18,6 @@ from bridge.pipelines.runtime import query_state
 from bridge.pipelines.runtime.callbacks import CallbackConnection
 from bridge.pipelines.runtime.monitoring import TopicDiscovery
 
-__all__ = ["StreamBatches"]
-
 _POLL_SECONDS = 0.1
 
 

@@ -8,8 +8,6 @@ from bridge.arrow_formats.base import SchemaArrowDecoder
 from bridge.definition import FormatSpec
 from bridge.formats.avro.framing import Subject
 
-__all__ = ["with_writer_schemas"]
-
 _Decoder = TypeVar("_Decoder")
 
 
