@@ -101,14 +101,17 @@ class DeleteMemory:
         with table_errors(self.stored):
             rows.write.format("delta").mode("append").save(str(self.stored.target.path))
 
-    def forget(self) -> str | None:
+    def forget(self, reached_ms: int | None) -> str | None:
         """Remove the deletions that are older than `delta.delete-memory`; returns a warning that counts them, if any.
 
-        They leave in steps of a tenth of this time. Their files are deleted a day later.
+        Their age is that at `reached_ms`, the time of the newest record that was applied: after an outage records that
+        were late by less are still to come. None stands for now. They leave in steps of a tenth of this time, and their
+        files are deleted a day later.
         """
         seconds = self.table.target.delete_memory_seconds
         step = max(1, int(1000 * seconds / _STEPS))
-        bound = (now_ms() - int(1000 * seconds)) // step * step
+        now = now_ms() if reached_ms is None else min(now_ms(), reached_ms)
+        bound = (now - int(1000 * seconds)) // step * step
         statement = (
             f"DELETE FROM {sql_name(self.stored.target)} WHERE {DELETED_AT} < timestamp_millis({bound}L)"
         )

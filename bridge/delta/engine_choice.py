@@ -135,24 +135,21 @@ class Engines:
         """
         if not table.target.sequence_by:
             return self._merge(table, changes, key=key, adds=adds, progress=progress)
-        memory, warning = self._open_memory(table, key)
+        if self._memory is None:
+            self._memory = DeleteMemory.open(table, key)
+            self._remembers = not self._memory.is_empty()
+        memory = self._memory.on(table.spark)
         newer, adds = self._settled(memory, changes, adds)
         try:
             merged = self._merge(table, newer, key=key, adds=adds, progress=progress)
         finally:
             if isinstance(newer, DataFrame) and newer is not changes:
                 newer.unpersist()
-        return replace(merged, warnings=(warning,) if warning else ())
-
-    def _open_memory(self, table: Table, key: Sequence[str]) -> tuple[DeleteMemory, str | None]:
-        """The deleted keys of the table, without those that are forgotten now, with the warning about these."""
-        if self._memory is None:
-            self._memory = DeleteMemory.open(table, key)
-            self._remembers = not self._memory.is_empty()
-        memory, warning = self._memory.on(table.spark), None
+        warning = None
         if self._remembers and time.monotonic() >= self._forget_at:
-            warning, self._forget_at = memory.forget(), time.monotonic() + _FORGET_SECONDS
-        return memory, warning
+            warning = memory.forget(progress.newest_ms)
+            self._forget_at = time.monotonic() + _FORGET_SECONDS
+        return replace(merged, warnings=(warning,) if warning else ())
 
     def _settled(
         self, memory: DeleteMemory, changes: DataFrame | pa.Table, adds: int

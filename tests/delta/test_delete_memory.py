@@ -20,6 +20,7 @@ from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.engine_choice import Engines
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.table import Table, create_table
+from bridge.metrics import now_ms
 from bridge.rows import Change, RowKind, compact, replay
 from tests.delta.tables import at, content, frame
 
@@ -128,11 +129,13 @@ def test_another_table_in_its_place_has_another_memory(spark: SparkSession, lake
 def test_it_forgets_in_steps_and_follows_wider_types(spark: SparkSession, lake: Path) -> None:
     table = ordered(spark, lake / "t")
     memory = DeleteMemory.open(table, KEY)
+    before = now_ms()
     memory.remember(frame_of(table, [change("-D", (n, "a"), 0, (DAYS[1], "1")) for n in range(5)]))
-    assert memory.forget() is None and len(content(memory.stored)) == 5
+    assert memory.forget(None) is None and len(content(memory.stored)) == 5
     time.sleep(0.3)
     soon = replace(memory, table=replace(table, target=replace(table.target, delete_memory_seconds=0.2)))
-    assert (soon.forget() or "").startswith(
+    assert soon.forget(before) is None, "records that were late by less may still come"
+    assert (soon.forget(None) or "").startswith(
         "5 deletions are forgotten, as they are older than delta.delete-memory"
     )
     assert memory.is_empty()

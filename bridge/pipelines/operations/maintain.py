@@ -16,6 +16,7 @@ from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import MARGIN_SECONDS, FeedConsumers, Lag, lags
 from bridge.delta.file_statistics import repair_statistics
+from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, DefinitionError
 from bridge.metrics import now_ms
@@ -70,7 +71,9 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
     )
     if not definition.delta.sequence_by:
         return done
-    warnings = (done.warning, DeleteMemory.open(table, definition.primary_key).forget())
+    if (found := read_progress(table, definition.name)) is None:
+        return done
+    warnings = (done.warning, DeleteMemory.open(table, definition.primary_key).forget(found[0].newest_ms))
     return replace(done, warning="; ".join(filter(None, warnings)) or None)
 
 
