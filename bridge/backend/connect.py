@@ -59,9 +59,9 @@ class ConnectBackend:
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Any = spark
         self.files = ClientFiles()
-        if hasattr(spark, "client"):
+        if (client := getattr(spark, "client", None)) is not None:
             # pyspark would close it while Python shuts down, when its threads no longer answer: the process would hang.
-            weakref.finalize(spark, self._spark.client.close)
+            weakref.finalize(spark, client.close)
 
     def can(self, feature: Feature) -> str | None:
         return REFUSED.get(feature)
