@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,6 +57,9 @@ class ConnectBackend:
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Any = spark
         self.files = ClientFiles()
+        if (client := getattr(spark, "client", None)) is not None:
+            # pyspark would close it while Python shuts down, when its threads no longer answer: the process would hang.
+            weakref.finalize(spark, client.close)
 
     def can(self, feature: Feature) -> str | None:
         return REFUSED.get(feature)
