@@ -152,7 +152,8 @@ class _Run:
             changes, stats = self._read(records, rows, persist)
             folded = changelog_decode.fold(changes, definition)
             topic_rows = persist(own_rows(folded.where(~retracts()), definition))
-            differences = persist(_differences(topic_rows, rows, table, key, self.keep_missing))
+            deleted = folded.where(retracts()).select(*map(col, key)) if self.keep_missing else None
+            differences = persist(_differences(topic_rows, rows, table, key, deleted))
             counts = {
                 row[0]: row[1]
                 for row in differences.where(~col(INSERT_ALWAYS)).groupBy(_ACTION).count().collect()
@@ -162,7 +163,7 @@ class _Run:
             missing_in_topic = rows.alias("t").join(
                 topic_rows.alias("s"), same_key(key, "s", "t"), "left_anti"
             )
-            kept = missing_in_topic.count() if self.keep_missing else 0
+            kept = missing_in_topic.count() - changed[_DELETED] if self.keep_missing else 0
             notices = Notices()
             if self.lease is not None:
                 gate_values = row_gate.aggregate(definition, topic_rows)
@@ -241,12 +242,16 @@ def _last_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | 
 
 
 def _differences(
-    topic_rows: DataFrame, table_rows: DataFrame, table: Table, key: Sequence[str], keep_missing: bool
+    topic_rows: DataFrame,
+    table_rows: DataFrame,
+    table: Table,
+    key: Sequence[str],
+    deleted: DataFrame | None,
 ) -> DataFrame:
     """Return the changes, with `__action` and INSERT_ALWAYS, that make `table_rows` equal to `topic_rows`.
 
     `topic_rows` has one row per key. For a key with several rows in the table, all of them are deleted and one is
-    inserted.
+    inserted. `deleted` are the only keys whose rows may be deleted; None for all.
     """
     of_key = Window.partitionBy(*[col(name) for name in key])
     number = F.row_number().over(of_key.orderBy(F.lit(0)))
@@ -274,6 +279,10 @@ def _differences(
     row = [F.when(not_in_topic, col(n, "t")).otherwise(col(n, "s")).alias(n) for n in table.columns]
     joined = in_topic.join(one_each, same_key(key, "s", "t"), "full_outer")
     changes = joined.select(*row, action.alias(_ACTION), F.explode(steps).alias("__step"))
-    changes = changes.where(col(_ACTION).isNotNull() & (F.lit(not keep_missing) | (col(_ACTION) != _DELETED)))
+    changes = changes.where(col(_ACTION).isNotNull())
+    if deleted is not None:
+        gone = changes.where(col(_ACTION) == _DELETED).alias("c")
+        known = gone.join(deleted.alias("d"), same_key(key, "c", "d"), "left_semi")
+        changes = changes.where(col(_ACTION) != _DELETED).unionByName(known)
     step_of = (col("__step").getField(name).alias(name) for name in (KIND, INSERT_ALWAYS))
     return changes.select(*(col(name) for name in (*table.columns, _ACTION)), *step_of)
