@@ -204,6 +204,8 @@ class ComputedColumn(Column):
     """Why it fails for a row, in Spark SQL; NULL where it does not fail. None if it cannot."""
     own_functions: tuple[str, ...] = ()
     """The functions that it calls and that are none of Flink's: the user has registered them in Spark."""
+    reads: tuple[str, ...] = ()
+    """The columns that it is computed of."""
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,8 @@ def _computed(c: Cursor, column: _Expression, types: Mapping[str, DataType]) -> 
     fails = failure(root)
     spark = spark_text(without_failures(root))
     why = None if fails is None else spark_text(fails)
-    return ComputedColumn(column.name, text, spark, column.comment, why, own_functions(root))
+    reads = tuple(dict.fromkeys(node.parts[0].name for node in root.find_all(exp.Column)))
+    return ComputedColumn(column.name, text, spark, column.comment, why, own_functions(root), reads)
 
 
 def _comment(c: Cursor) -> str | None:

@@ -1,4 +1,7 @@
-"""The last step of decoding: computed columns, NOT NULL checks, and null in the columns that a change does not have."""
+"""The last step of decoding: computed columns, NOT NULL checks, and null in the columns that a change does not have.
+
+What is computed of unavailable values is null, and is computed when these are filled.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col
 from bridge.definition import Topic
-from bridge.schema import DataType, MetadataColumn, PhysicalColumn
+from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColumn
 
 
 def with_computed_columns(
@@ -23,17 +26,16 @@ def with_computed_columns(
 ) -> DataFrame:
     """Return all table columns in DDL order, `__kind`, `__bad`, `__position` and the columns `added`.
 
-    `adds` is true for changes that add a row: computed columns are evaluated for them. An expression that fails for
-    its row makes a change bad, and so does a null in a column declared NOT NULL, unless `unavailable`, an array of
-    names, contains it. Other good changes have values in `retraction_columns` only; bad ones have their key where it
-    is known.
+    `adds` is true for changes that add a row: computed columns are evaluated for them, except those of columns in
+    `unavailable`, an array of names. An expression that fails for its row makes a change bad, and so does a null in a
+    column declared NOT NULL, unless `unavailable` contains it. Other good changes have values in `retraction_columns`
+    only; bad ones have their key where it is known.
     """
     bad = col(BAD)
     for column in topic.schema.computed:
-        if column.failure is not None:
-            why = F.concat(F.lit(f"computed column {column.name!r}: "), F.expr(column.failure))
-            bad = F.coalesce(bad, F.when(adds, why))
-        changes = changes.withColumn(column.name, F.when(adds, F.expr(column.spark)))
+        known = adds if unavailable is None else adds & ~reads_any(column, unavailable)
+        bad = F.coalesce(bad, F.when(known, _failure(column)))
+        changes = changes.withColumn(column.name, F.when(known, F.expr(column.spark)))
     for name, type in _typed(topic):
         if not type.nullable:
             missing = F.lit(f"column {name!r} is NOT NULL, and the record has no value for it")
@@ -52,6 +54,31 @@ def with_computed_columns(
     return changes.withColumn(BAD, bad).select(
         *columns, F.when(good, col(KIND)).alias(KIND), col(BAD), col(POSITION), *(col(n) for n in added)
     )
+
+
+def with_filled(changes: DataFrame, topic: Topic, filled: Column) -> DataFrame:
+    """Evaluate the computed columns of the columns in `filled`, an array of names that is null where there are none.
+
+    An expression that fails makes a good change bad.
+    """
+    bad, values = col(BAD), {}
+    for column in topic.schema.computed:
+        known = col(BAD).isNull() & reads_any(column, filled)
+        bad = F.coalesce(bad, F.when(known, _failure(column)))
+        values[column.name] = F.when(known, F.expr(column.spark)).otherwise(col(column.name))
+    return changes.withColumns({**values, KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
+
+
+def reads_any(column: ComputedColumn, names: Column) -> Column:
+    """True where `names`, an array or null, contains a column of which `column` is computed; else false."""
+    read = F.array(*map(F.lit, column.reads)).cast("array<string>")
+    return F.coalesce(F.arrays_overlap(names, read), F.lit(False))
+
+
+def _failure(column: ComputedColumn) -> Column:
+    if column.failure is None:
+        return F.lit(None).cast("string")
+    return F.concat(F.lit(f"computed column {column.name!r}: "), F.expr(column.failure))
 
 
 def _typed(topic: Topic) -> list[tuple[str, DataType]]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
 from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
+from bridge.decode.computed_columns import reads_any, with_filled
 from bridge.definition import Definition
 from bridge.delta.merge_semantics import KEPT
 from bridge.formats.base import NEEDS_FULL_DECODE
@@ -25,6 +26,8 @@ from bridge.pipelines.changes import row_gate, unfit_rows
 from bridge.rows import RowKind
 
 _IN_TABLE = "__in_table"
+_HAS_ROW = "__has_row"
+_FILLED = "__filled"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -39,31 +42,26 @@ def fill_unavailable_values(
     """Fill the unavailable values of `changes` (see decode.decode_events) in the physical `columns` outside the key.
 
     A value is taken from the last earlier change of the same key in this frame that sets a row and has the column,
-    else from the key's row in `table`. Where neither exists, the change becomes bad, and `__bad` gives the reason.
+    else from the key's row in `table`. Where the key has no row, there or after an earlier -D in this frame, the
+    change becomes bad, and `__bad` gives the reason: the same, whatever the bounds of batches are.
     With `or_null` the value is null there, and after an earlier retraction of the key in this frame.
     `__unavailable` is null in the result. KEPT names the columns whose values are those of `table`, so that a MERGE
     does not undo what another writer has changed since then.
     """
     from_frame = _fill_from_earlier_changes(changes, key, columns, or_null)
     table_rows = table.select(*[col(name) for name in (*key, *columns)], F.lit(True).alias(_IN_TABLE))
-    is_open = F.size(col(UNAVAILABLE, "c")) > 0
-    joined = (
-        from_frame.withColumn(KEPT, col(UNAVAILABLE))
-        .alias("c")
-        .join(table_rows.alias("t"), is_open & same_key(key, "c", "t"), "left")
-    )
-    unresolved = F.coalesce(is_open & col(_IN_TABLE, "t").isNull() & F.lit(not or_null), F.lit(False))
-    reason = F.concat(
-        F.lit("value: it leaves out "),
-        F.array_join(col(UNAVAILABLE, "c"), ", "),
-        F.lit(", and there is no row of this key whose value could be kept"),
-    )
+    asks_table = F.size(col(KEPT, "c")) > 0 if or_null else col(_HAS_ROW, "c").isNull()
+    joined = from_frame.alias("c").join(table_rows.alias("t"), asks_table & same_key(key, "c", "t"), "left")
+    unresolved = F.lit(False)
+    if not or_null:
+        unresolved = ~F.coalesce(col(_HAS_ROW, "c"), col(_IN_TABLE, "t"), F.lit(False))
+    reason = _no_row(col(UNAVAILABLE, "c"))
     good = col(BAD, "c").isNull() & ~unresolved
     values = {
-        name: F.when(_is_unavailable(name, "c"), col(name, "t")).otherwise(col(name, "c")) for name in columns
+        name: F.when(_contains(KEPT, name, "c"), col(name, "t")).otherwise(col(name, "c")) for name in columns
     } | {
         KIND: F.when(good, col(KIND, "c")),
-        BAD: F.when(unresolved, reason).otherwise(col(BAD, "c")),
+        BAD: F.coalesce(col(BAD, "c"), F.when(unresolved, reason)),
         UNAVAILABLE: F.lit(None).cast("array<string>"),
     }
     names = [*changes.columns, KEPT]
@@ -73,44 +71,81 @@ def fill_unavailable_values(
 def _fill_from_earlier_changes(
     changes: DataFrame, key: Sequence[str], columns: Sequence[str], retractions: bool
 ) -> DataFrame:
-    """Fill values from earlier changes in the frame, with `retractions` null from these; `__unavailable` then names the
-    columns that are still open."""
-    order = [
-        col(POSITION).getField(part)
-        for part in ("topic", "partition", "offset", "row")
-        if part in members(changes, POSITION)
-    ]
-    earlier = (
-        Window.partitionBy(*[col(name) for name in key])
-        .orderBy(*order)
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
-    )
+    """Fill values from earlier changes in the frame, with `retractions` null from these.
+
+    KEPT names the columns that are still open. `__has_row` says whether the key has a row before the change, null where
+    the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
+    """
+    earlier = _earlier_changes(changes, key)
     others = [SKIP, DROPPED] if retractions else [SKIP, DROPPED, *_RETRACTS]
     sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
     last_values = {
         name: F.last(
-            F.when(sets_row & ~_is_unavailable(name), F.struct(col(name).alias("value"))), ignorenulls=True
+            F.when(sets_row & ~_contains(UNAVAILABLE, name), F.struct(col(name).alias("value"))),
+            ignorenulls=True,
         ).over(earlier)
         for name in columns
     }
     aliases = {name: f"__earlier_{n}" for n, name in enumerate(columns)}
-    with_earlier = changes.select("*", *[last_values[name].alias(aliases[name]) for name in columns])
+    has_row = F.last(_makes_row(UNAVAILABLE), ignorenulls=True).over(earlier)
+    with_earlier = changes.select(
+        "*",
+        F.when(_names_any(UNAVAILABLE), has_row).otherwise(True).alias(_HAS_ROW),
+        *[last_values[name].alias(aliases[name]) for name in columns],
+    )
     values = {
-        name: F.when(_is_unavailable(name), col(aliases[name]).getField("value")).otherwise(col(name))
+        name: F.when(_contains(UNAVAILABLE, name), col(aliases[name]).getField("value")).otherwise(col(name))
         for name in columns
     }
+    still_open = {name: _contains(UNAVAILABLE, name) & col(aliases[name]).isNull() for name in columns}
     open_columns = F.filter(
-        F.array(
-            *[F.when(_is_unavailable(name) & col(aliases[name]).isNull(), F.lit(name)) for name in columns]
-        ),
+        F.array(*[F.when(is_open, F.lit(name)) for name, is_open in still_open.items()]),
         lambda name: name.isNotNull(),
     )
-    values[UNAVAILABLE] = F.when(F.size(open_columns) > 0, open_columns)
-    return with_earlier.select(*[values.get(name, col(name)).alias(name) for name in changes.columns])
+    return with_earlier.select(
+        *[values.get(name, col(name)).alias(name) for name in changes.columns],
+        F.when(F.size(open_columns) > 0, open_columns).alias(KEPT),
+        col(_HAS_ROW),
+    )
 
 
-def _is_unavailable(name: str, frame: str | None = None) -> Column:
-    return F.coalesce(F.array_contains(col(UNAVAILABLE, frame), name), F.lit(False))
+def _mark_deleted_before(changes: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Mark changes with filled values as bad that come after a deletion in the frame, as one is found by filled values,
+    too. The first one of a key is right, and those after it are bad until a change has all values."""
+    has_row = F.last(_makes_row(_FILLED), ignorenulls=True).over(_earlier_changes(changes, key))
+    with_row = changes.withColumn(_HAS_ROW, has_row)
+    bad = F.coalesce(col(BAD), F.when(_names_any(_FILLED) & ~col(_HAS_ROW), _no_row(col(_FILLED))))
+    return with_row.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad}).drop(_HAS_ROW)
+
+
+def _earlier_changes(changes: DataFrame, key: Sequence[str]) -> WindowSpec:
+    """The changes of the same key before a change."""
+    parts = [part for part in ("topic", "partition", "offset", "row") if part in members(changes, POSITION)]
+    ordered = Window.partitionBy(*map(col, key)).orderBy(*(col(POSITION).getField(part) for part in parts))
+    return ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
+
+
+def _makes_row(left_out: str) -> Column:
+    """True for a change after which its key has a row, false for -D, null for one that tells neither, as it may be bad:
+    the column `left_out` names columns whose values it does not have."""
+    is_whole = is_good() & ~retracts() & ~_names_any(left_out)
+    return F.when(col(KIND) == RowKind.DELETE.value, False).when(is_whole, True)
+
+
+def _names_any(names: str) -> Column:
+    return F.coalesce(F.size(names) > 0, F.lit(False))
+
+
+def _no_row(left_out: Column) -> Column:
+    return F.concat(
+        F.lit("value: it leaves out "),
+        F.array_join(left_out, ", "),
+        F.lit(", and there is no row of this key whose value could be kept"),
+    )
+
+
+def _contains(names: str, name: str, frame: str | None = None) -> Column:
+    return F.coalesce(F.array_contains(col(names, frame), name), F.lit(False))
 
 
 Persist = Callable[[DataFrame], DataFrame]
@@ -160,11 +195,17 @@ def decode_with_fallback(records: DataFrame, definition: Definition, persist: Pe
 
 
 def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
-    """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some."""
+    """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some: computed
+    columns, `delta.apply-as-delete`, and what the table asks of a row."""
     key, kept = definition.primary_key, definition.delta.ignore_nulls
     columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
-    filled = fill_unavailable_values(changes, table, key=key, columns=columns, or_null=bool(kept))
-    return _judged(filled, definition)
+    marked = changes.withColumn(_FILLED, col(UNAVAILABLE))
+    filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
+    if not kept:  # that is judged by what the record has
+        filled = _with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
+        if definition.delta.apply_as_delete is not None:
+            filled = _mark_deleted_before(filled, key)
+    return _judged(filled.drop(_FILLED), definition)
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
@@ -198,17 +239,22 @@ def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
 
 
 def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Make adds for which `delta.apply-as-delete` is true deletions; one for which it fails is bad."""
+    """Make adds for which `delta.apply-as-delete` is true deletions; one for which it fails is bad. Adds that leave out
+    a value that it reads are not judged, as they may be when it is filled."""
     condition = definition.delta.apply_as_delete
     if condition is None:
         return changes
     adds = is_good() & ~retracts()
+    if UNAVAILABLE in changes.columns:
+        adds = adds & ~reads_any(condition, col(UNAVAILABLE))
     why = F.lit(None).cast("string") if condition.failure is None else F.expr(condition.failure)
     bad = F.coalesce(col(BAD), F.when(adds, F.concat(F.lit(f"{condition.name}: "), why)))
     deletes = adds & F.expr(condition.spark)
     kept = {*definition.primary_key, *definition.delta.sequence_by}
     nulled = [
-        n for n in (*definition.topic.schema.names, UNAVAILABLE) if n in changes.columns and n not in kept
+        n
+        for n in (*definition.topic.schema.names, UNAVAILABLE, KEPT)
+        if n in changes.columns and n not in kept
     ]
     kind = F.when(bad.isNull(), F.when(deletes, RowKind.DELETE.value).otherwise(col(KIND)))
     values = {name: F.when(F.coalesce(deletes, F.lit(False)), None).otherwise(col(name)) for name in nulled}

@@ -8,9 +8,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import unquote, urlsplit
 
-import sqlglot
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from bridge.definition import Definition, DeltaTarget, GateAction, Topic
 from bridge.delta.table import described, exists
@@ -145,7 +143,7 @@ def _column_origins(column: Column, topic: Dataset) -> list[Origin]:
     if not isinstance(column, ComputedColumn):
         return [topic.origin(column.name)]
     known = {name for name, _ in topic.columns}
-    used = {c.name for c in sqlglot.parse_one(column.spark, dialect="spark").find_all(exp.Column)}
+    used = set(column.reads)
     return [topic.origin(name, "TRANSFORMATION") for name in sorted(used & known)]
 
 
