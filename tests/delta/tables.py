@@ -130,7 +130,7 @@ def merged_by_delta_rs(table: Table, rows: Sequence[tuple[Any, ...]], progress: 
     )
     target.merge(
         data,
-        "s.v <> s.v",
+        f"s.{table.columns[-1]} <> s.{table.columns[-1]}",
         source_alias="s",
         target_alias="t",
         commit_properties=signed,
