@@ -2,7 +2,7 @@
 
     lake/orders                          the table of the pipeline
     lake/orders/_bridge/consumers/       feed consumers: a file for each publish
-    lake/orders/_bridge/deleted/<id>     deleted keys of the table with this id, a Delta table
+    lake/orders/_bridge/deleted/<id>/<order>  deleted keys of the table with this id in one order, a Delta table
     lake/orders_quarantine               quarantine
     lake/orders_quality                  results of quality checks
 
@@ -17,8 +17,10 @@ Names are part of the format on disk: a newer bridge must find what an older one
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import uuid
+from collections.abc import Iterable
 
 QUARANTINE_SUFFIX = "_quarantine"
 """Follows the table's name or path where `ingest.quarantine` names no place."""
@@ -40,9 +42,13 @@ def consumers_folder(table_folder: str) -> str:
     return f"{table_folder.rstrip('/')}/_bridge/consumers"
 
 
-def deleted_folder(table_folder: str, table_id: str) -> str:
-    """The table of deleted keys. A table that takes the place of another one has an id of its own."""
-    return f"{table_folder.rstrip('/')}/_bridge/deleted/{table_id}"
+def deleted_folder(table_folder: str, table_id: str, names: Iterable[str], resync: str) -> str:
+    """The table of deleted keys with these columns, in any order, since `resync`, a run; "" where none began it anew.
+
+    A table that takes the place of another one has an id of its own.
+    """
+    order = hashlib.sha256(json.dumps([*sorted(names), resync]).encode()).hexdigest()[:16]
+    return f"{table_folder.rstrip('/')}/_bridge/deleted/{table_id}/{order}"
 
 
 def consumer_file(pipeline: str) -> str:

@@ -174,11 +174,15 @@ class DeltaTarget:
     """`delta.apply-as-delete`: the condition under which a change that sets a row deletes it."""
     ignore_nulls: tuple[str, ...] = ()
     """`delta.ignore-null-updates`: the columns whose values a row keeps where a change that sets it has NULL."""
+    sequence_metadata: Mapping[str, str] = field(default_factory=dict)
+    """The METADATA keys of those columns of `sequence_by` that have one."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
         """What says how the changes of a topic become rows, where it is not the default; by the keys of `delta`."""
-        found = {"sequence-by": ", ".join(self.sequence_by)} if self.sequence_by else {}
+        keys = self.sequence_metadata
+        order = (f"{n} METADATA FROM '{keys[n]}'" if n in keys else n for n in self.sequence_by)
+        found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
         return found | ({"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {})

@@ -56,6 +56,11 @@ def sequence_columns(
     return names
 
 
+def sequence_metadata(names: Sequence[str], topic: Topic) -> dict[str, str]:
+    """Returns the METADATA keys of those of the columns that have one."""
+    return {column.name: column.key for column in topic.schema.metadata if column.name in names}
+
+
 def delete_condition(
     given: str | None, topic: Topic, key: str = "delta.apply-as-delete"
 ) -> ComputedColumn | None:

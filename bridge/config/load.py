@@ -11,7 +11,12 @@ from pydantic import ValidationError
 
 from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
-from bridge.config.change_semantics import delete_condition, ignored_nulls, sequence_columns
+from bridge.config.change_semantics import (
+    delete_condition,
+    ignored_nulls,
+    sequence_columns,
+    sequence_metadata,
+)
 from bridge.config.ddl_text import read_ddl
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
@@ -240,6 +245,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
                 f"delta.cluster-by: {name!r} is not a column of the DDL; its columns are "
                 f"{', '.join(topic.schema.names)}"
             )
+    sequence = sequence_columns(section.sequence_by, topic)
     return DeltaTarget(
         path,
         section.table,
@@ -247,10 +253,11 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         section.merge_schema,
         tuple(section.cluster_by),
         own_columns(section.merge_columns, topic),
-        sequence_columns(section.sequence_by, topic),
+        sequence,
         duration_ms(section.delete_memory) / 1000,
         delete_condition(section.apply_as_delete, topic),
         ignored_nulls(section.ignore_null_updates, topic),
+        sequence_metadata(sequence, topic),
     )
 
 

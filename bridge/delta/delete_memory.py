@@ -8,10 +8,9 @@ deletion is only known earlier than it is applied; which of the changes of a key
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,9 +22,10 @@ from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.optimize_vacuum import FILE_RETENTION, LOG_RETENTION, optimize, vacuum
-from bridge.delta.table import Table, open_table
-from bridge.delta.table_checks import COLUMN_MAPPING, sql_name
+from bridge.delta.table import Table, create_by_sql, described, exists, open_table
+from bridge.delta.table_checks import COLUMN_MAPPING, MEMORY_PROPERTY, sql_name
 from bridge.metrics import now_ms
+from bridge.storage import list_names
 
 DELETED_AT = "__deleted_at"
 """When the batch with the deletion was applied. Not the time of the record: late records have old ones."""
@@ -52,24 +52,19 @@ class DeleteMemory:
 
     @classmethod
     def open(cls, table: Table, key: Sequence[str]) -> DeleteMemory:
-        """Open the memory of `table`; creates it where it is absent. A type that was widened is widened here, and
-        deletions of another order are forgotten."""
-        target = DeltaTarget(path=deleted_folder(table.location, table.id))
+        """Open the memory of `table` for its key, its order and its MEMORY_PROPERTY; creates it where it is absent. A
+        type that was widened is widened here. Memories of other orders stay as they are."""
         names = (*key, *table.target.sequence_by)
+        began = table.properties.get(MEMORY_PROPERTY, "")
+        target = DeltaTarget(path=deleted_folder(table.location, table.id, names, began))
         fields = [f for f in table.fields if f.name in names] + [T.StructField(DELETED_AT, T.TimestampType())]
-        builder = DeltaTable.createIfNotExists(table.spark).location(str(target.path))
-        for f in fields:
-            builder = builder.addColumn(f.name, f.dataType)
         # A name that Parquet forbids needs column mapping here, too.
         mapping = {name: text for name, text in table.properties.items() if name == COLUMN_MAPPING}
-        for name, text in (_PROPERTIES | mapping).items():
-            builder = builder.property(name, text)
         with table_errors(target):
-            builder.execute()
+            create_by_sql(table.spark, target, fields, _PROPERTIES | mapping)
             rows = table.spark.read.format("delta").load(str(target.path))
-            if rows.schema.simpleString() != T.StructType(fields).simpleString():
-                if rows.columns != [f.name for f in fields]:
-                    rows = table.spark.createDataFrame([], T.StructType(fields))
+            types = {f.name: f.dataType for f in rows.schema.fields}
+            if any(types[f.name] != f.dataType for f in fields):
                 cast = rows.select(*(col(f.name).cast(f.dataType) for f in fields))
                 writer = cast.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
                 writer.save(str(target.path))
@@ -78,6 +73,16 @@ class DeleteMemory:
     def on(self, spark: SparkSession) -> DeleteMemory:
         """The same memory in another session."""
         return DeleteMemory(self.table.on(spark), self.key, self.stored.on(spark))
+
+    def others(self) -> Iterator[DeleteMemory]:
+        """The memories that other orders of the same table have left, for `forget`: a RESTORE brings an order back."""
+        folder, own = str(self.stored.target.path).rsplit("/", 1)
+        spark = self.stored.spark
+        for name in list_names(spark, folder):
+            target = DeltaTarget(path=f"{folder}/{name}")
+            if name != own and exists(spark, target):
+                fields = described(spark, target).schema.fields
+                yield replace(self, stored=open_table(spark, target, fields, feed=False))
 
     def is_empty(self) -> bool:
         """True when no deletion is remembered."""

@@ -26,7 +26,11 @@ OWN_COLUMNS_PREFIX = "bridge.merge-columns."
 """Prefix of the table properties that name the own columns of a pipeline (see `column_owners`)."""
 
 SEMANTICS_PROPERTY = "bridge.change-semantics"
-"""Table property with `DeltaTarget.change_semantics` of the changes that were applied, as JSON; absent for {}."""
+"""Table property with `DeltaTarget.change_semantics` of the changes that were applied, as JSON; absent for {}. While a
+resync changes it: `resync`, with the words for the new one, which is that of no definition."""
+
+MEMORY_PROPERTY = "bridge.delete-memory"
+"""Table property with the run of the resync that began the memory of deleted keys anew; absent before any did."""
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
@@ -70,7 +74,9 @@ def new_properties(
     """
     refuse_names(fields)
     for name in wanted:
-        if name in (PIPELINE_PROPERTY, SEMANTICS_PROPERTY) or name.startswith(OWN_COLUMNS_PREFIX):
+        if name in (PIPELINE_PROPERTY, SEMANTICS_PROPERTY, MEMORY_PROPERTY) or name.startswith(
+            OWN_COLUMNS_PREFIX
+        ):
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):

@@ -9,7 +9,13 @@ from enum import Enum
 from typing import Any
 
 from bridge.config import refuse_topic, resolve_topic
-from bridge.config.change_semantics import POSITION, delete_condition, ignored_nulls, sequence_columns
+from bridge.config.change_semantics import (
+    POSITION,
+    delete_condition,
+    ignored_nulls,
+    sequence_columns,
+    sequence_metadata,
+)
 from bridge.config.definition_warnings import warnings
 from bridge.config.documents import refuse_unfit_documents
 from bridge.config.paths import resolved_path
@@ -170,8 +176,10 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
     given = POSITION if names == [POSITION] else names
     if ignored and given != POSITION:
         raise OptionError(f"'{IGNORE_NULLS}' cannot be combined with '{SEQUENCE_BY}'; remove one of them")
+    sequence = sequence_columns(given, table.topic, f"'{SEQUENCE_BY}'")
     changes = DeltaTarget(
-        sequence_by=sequence_columns(given, table.topic, f"'{SEQUENCE_BY}'"),
+        sequence_by=sequence,
+        sequence_metadata=sequence_metadata(sequence, table.topic),
         delete_memory_seconds=duration_ms(memory) / 1000,
         apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
         ignore_nulls=ignored_nulls(ignored, table.topic, f"'{IGNORE_NULLS}'"),

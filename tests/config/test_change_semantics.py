@@ -32,6 +32,13 @@ def test_a_column_or_several_in_their_order(tmp_path: Path) -> None:
     assert ordered(tmp_path, "[version, at]")[0] == ("version", "at")
 
 
+def test_metadata_are_told_with_their_key(tmp_path: Path) -> None:
+    """So that a column which gets another meaning is another order of the table's changes."""
+    text = WHOLE.replace(DDL, WIDER).replace("delta: {", "delta: {sequence-by: [version, at], ")
+    semantics = loaded(tmp_path, text).delta.change_semantics
+    assert semantics == {"sequence-by": "version, at METADATA FROM 'timestamp'"}
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

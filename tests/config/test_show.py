@@ -75,6 +75,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "delete_memory_seconds": 604_800.0,
         "apply_as_delete": None,
         "ignore_nulls": [],
+        "sequence_metadata": {},
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -104,6 +105,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "delete_memory_seconds": 604_800.0,
             "apply_as_delete": None,
             "ignore_nulls": [],
+            "sequence_metadata": {},
         },
         "on_failure": "fail",
         "report": None,

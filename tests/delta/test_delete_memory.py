@@ -140,10 +140,21 @@ def test_it_forgets_in_steps_and_follows_wider_types(spark: SparkSession, lake: 
     )
     assert memory.is_empty()
     memory.remember(frame_of(table, [change("-D", (9, "a"), 0, (DAYS[1], "1"))]))
+    reordered = DeleteMemory.open(replace(table, fields=FIELDS[::-1]), KEY)
+    reordered.remember(frame_of(table, [change("-D", (8, "a"), 0, (DAYS[1], "1"))]))
+    assert sorted(row[:2] for row in content(reordered.stored)) == [(8, "a"), (9, "a")]
     wider = (*FIELDS[:3], T.StructField("s", T.TimestampNTZType()), FIELDS[4])
-    assert len(content(DeleteMemory.open(replace(table, fields=wider), KEY).stored)) == 1
+    assert len(content(DeleteMemory.open(replace(table, fields=wider), KEY).stored)) == 2
+    assert len(content(DeleteMemory.open(replace(table, fields=wider[::-1]), KEY).stored)) == 2
     by_v = replace(table, target=replace(table.target, sequence_by=("v",)))
-    assert DeleteMemory.open(by_v, KEY).is_empty()
+    other = DeleteMemory.open(by_v, KEY)
+    assert other.is_empty()
+    other.remember(frame_of(table, [change("-D", (1, "a"), 0, (DAYS[1], "1"))]))
+    time.sleep(0.3)
+    assert [(found.forget(None) or "")[:13] for found in soon.others()] == ["1 deletions a"]
+    assert other.is_empty() and len(content(DeleteMemory.open(table, KEY).stored)) == 2
+    anew = replace(table, fields=wider, properties={**table.properties, "bridge.delete-memory": "a run"})
+    assert DeleteMemory.open(anew, KEY).is_empty()
     assert KIND not in memory.stored.columns
 
 

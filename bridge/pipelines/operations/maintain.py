@@ -20,7 +20,7 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table
 from bridge.errors import BridgeError, DefinitionError
 from bridge.metrics import now_ms
-from bridge.pipelines.runtime.preflight import open_whole_table
+from bridge.pipelines.runtime.preflight import open_whole_table, refuse_other_semantics
 from bridge.pipelines.runtime.retention_warnings import log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
@@ -56,10 +56,12 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
     `forget` unregisters a publish that will not run again, so that VACUUM no longer keeps files for it. Safe beside a
     running ingest and publish: a conflict is tried again. Raises DefinitionError for a publish that is not registered,
     and if another storage location of the pipeline is in the table's folder (VACUUM would empty it); TableError if
-    VACUUM is refused or OPTIMIZE lost against other writers.
+    VACUUM is refused or OPTIMIZE lost against other writers, and if the changes of the table have another order.
     """
     check_storage_locations(spark, definition)
     table = open_whole_table(spark, definition)
+    if definition.delta.sequence_by:
+        refuse_other_semantics(table, definition)
     consumers = FeedConsumers(table)
     if forget is not None and not consumers.forget(forget):
         registered = ", ".join(c.pipeline for c in consumers.all()) or "none"
@@ -73,7 +75,10 @@ def maintain(spark: SparkSession, definition: Definition, *, forget: str | None 
         return done
     if (found := read_progress(table, definition.name)) is None:
         return done
-    warnings = (done.warning, DeleteMemory.open(table, definition.primary_key).forget(found[0].newest_ms))
+    memory, reached_ms = DeleteMemory.open(table, definition.primary_key), found[0].newest_ms
+    warnings = (done.warning, memory.forget(reached_ms))
+    for other in memory.others():
+        other.forget(reached_ms)
     return replace(done, warning="; ".join(filter(None, warnings)) or None)
 
 

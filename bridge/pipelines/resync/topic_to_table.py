@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -22,6 +23,7 @@ from bridge.delta.merge_semantics import INSERT_ALWAYS, merge_own_columns, repai
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
+from bridge.delta.table_checks import MEMORY_PROPERTY, SEMANTICS_PROPERTY, semantics_property
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
@@ -39,7 +41,12 @@ from bridge.pipelines.runtime.kafka_read_errors import explained_read_error
 from bridge.pipelines.runtime.lease import Lease, acquire_lease
 from bridge.pipelines.runtime.lineage import ingest_flow, tracked_command
 from bridge.pipelines.runtime.monitoring import Notices
-from bridge.pipelines.runtime.preflight import ingest_table, open_whole_table, record_semantics
+from bridge.pipelines.runtime.preflight import (
+    ingest_table,
+    open_whole_table,
+    record_running_resync,
+    record_semantics,
+)
 from bridge.rows import RowKind
 
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
@@ -171,10 +178,13 @@ class _Run:
                 notices.add(self.lease.warning, statistics, *gate_warnings)
                 quarantine_bad_records(definition, spark, records, changes, stats, progress)
                 self.lease.check()
+                memory = progress.run if definition.delta.sequence_by and self._begins_anew else None
                 if definition.delta.sequence_by:
-                    DeleteMemory.open(table, key).remember(folded)
+                    began = {} if memory is None else {MEMORY_PROPERTY: memory}
+                    remembering = replace(table, properties={**table.properties, **began})
+                    DeleteMemory.open(remembering, key).remember(folded)
                 version = self._write(differences, sum(changed.values()), progress)
-                record_semantics(table)
+                record_semantics(table, memory)
         return Resync(
             pipeline=definition.name,
             direction="ingest",
@@ -187,6 +197,17 @@ class _Run:
             warning=notices.all(),
             **changed,
         )
+
+    @cached_property
+    def _begins_anew(self) -> bool:
+        """Whether deletions that are remembered are of another order, or of another topic of the same name."""
+        if self.table.properties.get(SEMANTICS_PROPERTY) != semantics_property(self.table.target):
+            return True
+        if not self.definition.delta.sequence_by:
+            return False
+        last = _last_progress(self.table, self.definition.name)
+        before = last[0].topic_ids if last else {}
+        return any(before.get(name, id) != id for name, id in self.state.ids.items())
 
     def _read(
         self, records: DataFrame, rows: DataFrame, persist: changelog_decode.Persist
@@ -216,6 +237,9 @@ class _Run:
             following(self.table, progress)
             return last[1]
         failpoints.hit("resync.before-commit")
+        if self._begins_anew:
+            # If this run ends between its two commits, neither the old order nor the old memory may go on.
+            record_running_resync(self.table)
         key = self.definition.primary_key
         semantics = merge_own_columns if self.definition.delta.merge_columns else repair_by_key
         merged = SparkEngine().merge(

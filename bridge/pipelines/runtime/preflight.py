@@ -28,6 +28,7 @@ from bridge.delta.table import (
     unset_property,
 )
 from bridge.delta.table_checks import (
+    MEMORY_PROPERTY,
     SEMANTICS_PROPERTY,
     ExtraColumns,
     belongs_to,
@@ -39,6 +40,9 @@ from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
+
+_RESYNC = "resync"
+"""The key of SEMANTICS_PROPERTY while a resync changes it."""
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -102,28 +106,43 @@ def ingest_table(
         return table
     table = claim(table, name, appends=appends, changes=changes)
     if not any_semantics:
-        _refuse_other_semantics(table, definition)
+        refuse_other_semantics(table, definition)
         if changes:
             record_semantics(table)
     return table
 
 
-def record_semantics(table: Table) -> None:
-    """Have the table say how its changes are applied, in a commit of its own where it does not."""
+def record_semantics(table: Table, memory: str | None = None) -> None:
+    """Have the table say how its changes are applied, in a commit of its own where it does not. `memory` is the run
+    whose resync has begun the memory of deleted keys anew."""
     semantics = semantics_property(table.target)
-    if table.properties.get(SEMANTICS_PROPERTY) == semantics:
+    if memory is None and table.properties.get(SEMANTICS_PROPERTY) == semantics:
         return
     if semantics is None:
         unset_property(table.spark, table.target, SEMANTICS_PROPERTY)
     else:
-        set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: semantics})
+        began = {} if memory is None else {MEMORY_PROPERTY: memory}
+        set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: semantics, **began})
 
 
-def _refuse_other_semantics(table: Table, definition: Definition) -> None:
+def record_running_resync(table: Table) -> None:
+    """Have the table refuse all runs but a resync until `record_semantics`, in a commit of its own."""
+    running = json.dumps({_RESYNC: _shown(table.target.change_semantics)}, ensure_ascii=False)
+    set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: running})
+
+
+def refuse_other_semantics(table: Table, definition: Definition) -> None:
+    """Raise TableError if this pipeline's changes were applied by another `change_semantics` than that of `definition`,
+    and after a resync to another one that did not end."""
     found = table.properties.get(SEMANTICS_PROPERTY)
     if found == semantics_property(definition.delta) or read_progress(table, definition.name) is None:
         return
     before, now = json.loads(found) if found else {}, definition.delta.change_semantics
+    if _RESYNC in before:
+        raise TableError(
+            f"table {table}: a resync to {before[_RESYNC]} did not end, and its rows may be of the semantics before it "
+            "or after it; run `bridge resync FILE` again"
+        )
     raise TableError(
         f"table {table}: its changes were applied with {_shown(before)}, and `delta` now has {_shown(now)}: its rows "
         "would be of both. Set it as it was, or run `bridge resync FILE`, which makes the table equal to its topic by "

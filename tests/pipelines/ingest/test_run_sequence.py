@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from bridge.delta.delete_memory import DeleteMemory
@@ -21,6 +22,7 @@ from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.maintain import maintain
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync import topic_to_table
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.ways import told
 from tests.docs.pages import DOCS, Page
@@ -218,6 +220,82 @@ def test_the_order_of_a_table_that_is_there_is_changed_by_a_resync(make: Callabl
     world.delta = "path: table"
     with pytest.raises(TableError, match=r"with `sequence-by: at`, and `delta` now has neither"):
         ingest(world.spark, world.definition())
+
+
+def message(before: Any, after: Any, op: str, **more: Any) -> Record:
+    return None, json.dumps({"before": before, "after": after, "op": op, **more})
+
+
+@pytest.mark.slow
+def test_what_tries_another_order_leaves_the_memory_of_this_one(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ["id BIGINT", "name STRING", "at BIGINT", "b BIGINT", "PRIMARY KEY (id) NOT ENFORCED"]
+    world = make(columns=", ".join(columns))
+    applied(
+        world, message(None, {**row(1, "a", 1), "b": 1}, "c"), message({"id": 1, "at": 5, "b": 2}, None, "d")
+    )
+    world.delta = "path: table, sequence-by: b"
+    with pytest.raises(TableError, match=r"with `sequence-by: at`, and `delta` now has `sequence-by: b`"):
+        maintain(world.spark, world.definition())
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise RuntimeError("killed")
+
+    for step in (f"{topic_to_table.__name__}._Run._write", f"{topic_to_table.__name__}.record_semantics"):
+        with monkeypatch.context() as patch:
+            patch.setattr(step, killed)
+            with pytest.raises(RuntimeError, match="killed"):
+                resync(world.spark, world.definition())
+        if step.endswith("_write"):
+            world.delta, world.columns = ORDERED, ", ".join(columns[2::-1] + columns[3:])
+            applied(world, message(None, {**row(1, "late", 3), "b": 3}, "c"))
+            assert world.rows() == [] and verify(world.spark, world.definition()).equal
+            world.delta = "path: table, sequence-by: b"
+    for order in (ORDERED, world.delta):
+        world.delta = order
+        with pytest.raises(TableError, match=r"a resync to `sequence-by: b` did not end.* again"):
+            ingest(world.spark, world.definition())
+    resync(world.spark, world.definition())
+    applied(world, message({"id": 1, "at": 9, "b": 4}, None, "d"))
+    applied(world, message(None, {**row(1, "late", 10), "b": 3}, "c"))
+    assert world.rows() == [] and verify(world.spark, world.definition()).equal
+
+
+@pytest.mark.slow
+def test_deletions_of_a_former_topic_do_not_count(make: Callable[..., World]) -> None:
+    world = make()
+    applied(world, add(1, "a", 5), delete(1, 9))
+    admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
+    admin.delete_topics([world.topic])[world.topic].result(30)
+    world.broker.create_topic(world.topic, partitions=1, config={"cleanup.policy": "delete"})
+    world.send([add(1, "n", 1), add(2, "o", 1), delete(2, 4)])
+    resync(world.spark, world.definition(), missing="delete")
+    applied(world, update(row(1, "n", 1), row(1, "m", 2)), add(2, "late", 3))
+    assert world.rows() == [(1, "m", 2)] and verify(world.spark, world.definition()).equal
+
+
+@pytest.mark.slow
+def test_another_meaning_of_the_column_is_another_order(make: Callable[..., World]) -> None:
+    columns = "id BIGINT, name STRING, at TIMESTAMP_LTZ(3) METADATA FROM '{}', PRIMARY KEY (id) NOT ENFORCED"
+    world = make(columns=columns.format("timestamp"))
+
+    def add(name: str, ms: int) -> Record:
+        return message(None, {"id": 1, "name": name}, "c", source={"ts_ms": ms})
+
+    def delete(ms: int) -> Record:
+        return message({"id": 1, "name": None}, None, "d", source={"ts_ms": ms})
+
+    applied(world, add("a", 1000), delete(2000))
+    world.columns = columns.format("value.source.timestamp")
+    world.send([add("b", 3000)])
+    with pytest.raises(
+        TableError, match=r"by: at METADATA FROM 'timestamp'`, .* FROM 'value.source.timestamp'`"
+    ):
+        ingest(world.spark, world.definition())
+    resync(world.spark, world.definition())
+    applied(world, delete(4000), add("c", 5000))
+    assert [r[:2] for r in world.rows()] == [(1, "c")] and verify(world.spark, world.definition()).equal
 
 
 @pytest.mark.slow
