@@ -250,7 +250,7 @@ def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make) -> 
         world.send(records, partition=partition)
     reports: list[BatchReport] = []
     done = ingest(world.spark, world.definition(), listener=reports.append)
-    assert {report.reader for report in reports} == {"consumer"} and done.batches == len(reports) > 5
+    assert {report.reader for report in reports} == {"consumer"} and done.batches == len(reports) > 2
     assert done.records_in == sum(report.records_in for report in reports) == 180
     assert {(row[0], row[1]) for row in world.rows()} == set(fold.items())
     assert ingest(world.spark, world.definition()).batches == 0
