@@ -65,7 +65,7 @@ def outcomes(ground: Ground) -> list[Outcome]:
     with ExitStack() as stack:
         store = stack.enter_context(ObjectStore(ground.folder / "s3"))
         stack.enter_context(behind(ground.spark, store))
-        options = {**store.delta_rs_options(), "aws_virtual_hosted_style_request": "false"}
+        options = store.delta_rs_options()
         for where, root, login in (
             ("a disk", str(ground.folder), {}),
             ("S3", f"s3a://{BUCKET}", options),

@@ -182,7 +182,7 @@ def _s3(stack: ExitStack, folder: Path) -> Lake:
     proxy = stack.enter_context(LossyProxy("127.0.0.1", store.port, delay=_S3_DELAY_SECONDS))
     settings = (f"spark.hadoop.{name}={value}" for name, value in store.settings(url=proxy.url).items())
     conf = tuple(part for setting in settings for part in ("--conf", setting))
-    options = {**store.delta_rs_options(), "aws_virtual_hosted_style_request": "false"}
+    options = store.delta_rs_options()
     return Lake(store.root, _TRIGGER_S3, conf, RemoteStore(f"{store.root}/table", options))
 
 

@@ -124,7 +124,7 @@ class DeleteMemory:
             self.stored,
             lambda: int(self.stored.spark.sql(statement).collect()[0][0]),
             f"deleted keys of {self.table}:",
-            "nothing of the batch is written",
+            "none is forgotten, and what was applied is committed; start the run again: it continues from the table",
         )
         if not count:
             return None

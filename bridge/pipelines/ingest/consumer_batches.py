@@ -1,10 +1,7 @@
-"""Batches of the reader `consumer`: ranges of offsets that the driver chooses, one after the other.
+"""Applies batches between offsets that the driver chooses: of consumers, or of Spark's batch source.
 
-When a batch of the reader `consumer` begins, and where it ends.
-
-A batch of the reader `consumer`: it is read, decoded and compacted already, so it is merged and reported.
-
-Reads the next batch while the present one is merged.
+`Trigger` and `next_end` say when a batch begins and where it ends. `ReadAhead` reads the next batch while the present
+one is merged. What consumers have read is decoded and compacted already: `apply_latest` merges it.
 """
 
 from __future__ import annotations
