@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +28,7 @@ _CLIENTS = 64
 _WHOLE = 1 << 20
 """A smaller file is brought at once; of a larger one the end, where Parquet keeps what is where."""
 _TAIL = 1 << 16
+_KEPT_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,9 @@ class RemoteStore:
                 obstore.put(self._client, path, memoryview(data).cast("B"))
         except FileNotFoundError as failed:  # the bucket
             raise _silent(self, path, failed) from failed
+        size = memoryview(data).nbytes
+        begin = 0 if size <= _WHOLE else size - _TAIL
+        _kept.keep(self, path, begin, bytes(memoryview(data).cast("B")[begin:]))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. The file carries a mark of its writer, who finds it where the answer was lost. Raises
@@ -117,7 +123,11 @@ class RemoteStore:
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Store`."""
-        self.create(path, data)
+        import obstore
+
+        _kept.forget(self, path)
+        with self._answers(path):
+            obstore.put(self._client, path, data)
 
     def modified(self, path: str) -> float | None:
         """See `Store`."""
@@ -128,12 +138,17 @@ class RemoteStore:
         """See `Store`."""
         import obstore
 
+        _kept.forget(self, path)
         with suppress(FileNotFoundError), self._answers(path):
             obstore.delete(self._client, path)
 
     def range(self, path: str, begin: int, end: int) -> bytes:
         """See `Store`."""
-        return self.ranges(path, [(begin, end)])[0]
+        found = _within(_kept.of(self, path), begin, end)
+        if found is None:
+            found = self.ranges(path, [(begin, end)])[0]
+            _kept.keep(self, path, begin, found)
+        return bytes(found)
 
     def ranges(self, path: str, ranges: Ranges) -> list[bytes]:
         """The bytes of each range, in one request, or a few at once. Raises FileNotFoundError."""
@@ -171,7 +186,7 @@ class _RemoteSource:
 
     def __init__(self, store: RemoteStore, path: str, size: int) -> None:
         self._store, self._path, self._size = store, path, size
-        self._known: tuple[tuple[int, bytes], ...] = ()
+        self._known: tuple[_Range, ...] = _kept.of(store, path)
 
     @property
     def is_remote(self) -> bool:
@@ -182,10 +197,15 @@ class _RemoteSource:
 
     def fetch(self, ranges: Ranges) -> None:
         wanted = [each for each in ranges if self.known(*each) is None]
+        if wanted and self._size <= _WHOLE:
+            wanted = [(0, self._size)]
         if wanted:
             found = self._store.ranges(self._path, wanted)
             brought = [(begin, data) for (begin, _), data in zip(wanted, found, strict=True)]
             self._known = (*self._known, *brought)  # replaced, not changed: others may read it meanwhile
+            for (begin, end), data in zip(wanted, found, strict=True):
+                if end == self._size and len(data) <= _WHOLE:
+                    _kept.keep(self._store, self._path, begin, data)
 
     @property
     def size(self) -> int:
@@ -193,10 +213,54 @@ class _RemoteSource:
 
     def known(self, begin: int, end: int) -> memoryview | None:
         """The bytes from `begin` to `end`, if one range that was brought has them."""
-        for at, data in self._known:
-            if at <= begin and end <= at + len(data):
-                return memoryview(data)[begin - at : end - at]
-        return None
+        return _within(self._known, begin, end)
+
+
+_Range = tuple[int, bytes]
+"""Where the bytes begin in their file."""
+
+
+def _within(ranges: Iterable[_Range], begin: int, end: int) -> memoryview | None:
+    for at, data in ranges:
+        if at <= begin and end <= at + len(data):
+            return memoryview(data)[begin - at : end - at]
+    return None
+
+
+class _Kept:
+    """Of files that were written or read last, which do not change: small ones, ends, and vectors; no more than
+    `_KEPT_BYTES`. Without it each batch would bring the footers and vectors of all files that it looks at again."""
+
+    def __init__(self) -> None:
+        # Shared by threads: all of them read and write files of tables.
+        self._lock = threading.Lock()
+        self._ranges: OrderedDict[tuple[RemoteStore, str], _Range] = OrderedDict()
+        self._bytes = 0
+
+    def of(self, store: RemoteStore, path: str) -> tuple[_Range, ...]:
+        """What is kept of a file."""
+        with self._lock:
+            if (store, path) not in self._ranges:
+                return ()
+            self._ranges.move_to_end((store, path))
+            return (self._ranges[store, path],)
+
+    def keep(self, store: RemoteStore, path: str, begin: int, data: bytes) -> None:
+        """Keep this range of a file in place of what is kept of it."""
+        self.forget(store, path)
+        with self._lock:
+            self._ranges[store, path] = begin, data
+            self._bytes += len(data)
+            while self._bytes > _KEPT_BYTES:
+                self._bytes -= len(self._ranges.popitem(last=False)[1][1])
+
+    def forget(self, store: RemoteStore, path: str) -> None:
+        """Keep nothing of a file."""
+        with self._lock:
+            self._bytes -= len(self._ranges.pop((store, path), (0, b""))[1])
+
+
+_kept = _Kept()
 
 
 @lru_cache(_CLIENTS)
