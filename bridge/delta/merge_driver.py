@@ -99,11 +99,12 @@ class DriverEngine:
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
-        refuse_unsupported_table(self._newest(table), key)
+        snapshot = self._newest(table)
+        refuse_unsupported_table(snapshot, key)
         limits = self.limits if persisted else None
         more = semantics(table.columns, key).change_columns
         source = collect_changes(table, changes, more, limits=limits)
-        return self._merge_within(limits, table, source, key, progress, semantics)
+        return self._merge_within(limits, table, source, key, progress, semantics, snapshot)
 
     def merge_arrow(
         self,
@@ -125,13 +126,16 @@ class DriverEngine:
         key: Sequence[str],
         progress: IngestProgress,
         semantics: MergeSemantics,
+        known: Snapshot | None = None,
     ) -> MergeResult:
+        """`known`: the newest version a moment ago. A newer one takes the version of the commit, and is merged into
+        then."""
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         if limits is not None:
             limits.refuse_batch(changes.nbytes)
         statement = semantics(table.columns, key)
         for _ in attempts():
-            snapshot = self._newest(table)
+            snapshot, known = known or self._newest(table), None
             committed = snapshot.transactions.get(app_id(progress.pipeline))
             if committed is not None and committed >= progress.batch:
                 return MergeResult(committed_version(table, progress), skipped=True)
