@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,7 +28,7 @@ _CLIENTS = 64
 _WHOLE = 1 << 20
 """A smaller file is brought at once; of a larger one the end, where Parquet keeps what is where."""
 _TAIL = 1 << 16
-_KEPT_BYTES = 16 << 20
+_KEPT_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class RemoteStore:
     """See `Store`."""
     options: Mapping[str, str] = field(repr=False, hash=False)
     """Of the library object_store, as delta-rs takes them; they hold secrets."""
+    keeps: bool = field(default=True, compare=False)
+    """Whether what is read and written is kept (see `_Kept`). A task does not read again what it has written."""
+
+    def __reduce__(self) -> tuple[type[RemoteStore], tuple[str, Mapping[str, str], bool]]:
+        return RemoteStore, (self.location, self.options, False)
 
     def read(self, path: str) -> bytes:
         """See `Store`."""
@@ -88,9 +93,9 @@ class RemoteStore:
                 obstore.put(self._client, path, memoryview(data).cast("B"))
         except FileNotFoundError as failed:  # the bucket
             raise _silent(self, path, failed) from failed
-        size = memoryview(data).nbytes
-        begin = 0 if size <= _WHOLE else size - _TAIL
-        _kept.keep(self, path, begin, bytes(memoryview(data).cast("B")[begin:]))
+        content = memoryview(data).cast("B")
+        begin = 0 if content.nbytes <= _WHOLE else content.nbytes - _TAIL
+        _kept.keep(self, path, [(begin, bytes(content[begin:]))])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. The file carries a mark of its writer, who finds it where the answer was lost. Raises
@@ -147,7 +152,7 @@ class RemoteStore:
         found = _within(_kept.of(self, path), begin, end)
         if found is None:
             found = self.ranges(path, [(begin, end)])[0]
-            _kept.keep(self, path, begin, found)
+            _kept.keep(self, path, [(begin, found)])
         return bytes(found)
 
     def ranges(self, path: str, ranges: Ranges) -> list[bytes]:
@@ -196,16 +201,14 @@ class _RemoteSource:
         return cast("IO[bytes]", _RemoteFile(self))
 
     def fetch(self, ranges: Ranges) -> None:
-        wanted = [each for each in ranges if self.known(*each) is None]
+        wanted = _joined(each for each in ranges if self.known(*each) is None)
         if wanted and self._size <= _WHOLE:
             wanted = [(0, self._size)]
         if wanted:
             found = self._store.ranges(self._path, wanted)
             brought = [(begin, data) for (begin, _), data in zip(wanted, found, strict=True)]
             self._known = (*self._known, *brought)  # replaced, not changed: others may read it meanwhile
-            for (begin, end), data in zip(wanted, found, strict=True):
-                if end == self._size and len(data) <= _WHOLE:
-                    _kept.keep(self._store, self._path, begin, data)
+            _kept.keep(self._store, self._path, brought)
 
     @property
     def size(self) -> int:
@@ -227,37 +230,54 @@ def _within(ranges: Iterable[_Range], begin: int, end: int) -> memoryview | None
     return None
 
 
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes in as few ranges as they have: columns of a row group stand one after the other."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(ranges):
+        if joined and begin <= joined[-1][1]:
+            first, last = joined.pop()
+            joined.append((first, max(last, end)))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
 class _Kept:
-    """Of files that were written or read last, which do not change: small ones, ends, and vectors; no more than
-    `_KEPT_BYTES`. Without it each batch would bring the footers and vectors of all files that it looks at again."""
+    """What was written or read last of files, which do not change: columns, footers, vectors; no more than
+    `_KEPT_BYTES`. Batches look at the same files again and again, and without it would bring them each time."""
 
     def __init__(self) -> None:
         # Shared by threads: all of them read and write files of tables.
         self._lock = threading.Lock()
-        self._ranges: OrderedDict[tuple[RemoteStore, str], _Range] = OrderedDict()
+        self._files: OrderedDict[tuple[RemoteStore, str], tuple[_Range, ...]] = OrderedDict()
         self._bytes = 0
 
     def of(self, store: RemoteStore, path: str) -> tuple[_Range, ...]:
         """What is kept of a file."""
         with self._lock:
-            if (store, path) not in self._ranges:
+            if (store, path) not in self._files:
                 return ()
-            self._ranges.move_to_end((store, path))
-            return (self._ranges[store, path],)
+            self._files.move_to_end((store, path))
+            return self._files[store, path]
 
-    def keep(self, store: RemoteStore, path: str, begin: int, data: bytes) -> None:
-        """Keep this range of a file in place of what is kept of it."""
-        self.forget(store, path)
+    def keep(self, store: RemoteStore, path: str, ranges: Sequence[_Range]) -> None:
+        """Keep these ranges of a file, too; those of the files that nobody has asked for longest go."""
+        if not store.keeps:
+            return
         with self._lock:
-            self._ranges[store, path] = begin, data
-            self._bytes += len(data)
+            self._files[store, path] = (*self._files.pop((store, path), ()), *ranges)
+            self._bytes += _bytes_of(ranges)
             while self._bytes > _KEPT_BYTES:
-                self._bytes -= len(self._ranges.popitem(last=False)[1][1])
+                self._bytes -= _bytes_of(self._files.popitem(last=False)[1])
 
     def forget(self, store: RemoteStore, path: str) -> None:
         """Keep nothing of a file."""
         with self._lock:
-            self._bytes -= len(self._ranges.pop((store, path), (0, b""))[1])
+            self._bytes -= _bytes_of(self._files.pop((store, path), ()))
+
+
+def _bytes_of(ranges: Iterable[_Range]) -> int:
+    return sum(len(data) for _, data in ranges)
 
 
 _kept = _Kept()

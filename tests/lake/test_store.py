@@ -13,7 +13,7 @@ import pytest
 
 from bridge.lake import remote_store
 from bridge.lake.local_store import LocalStore
-from bridge.lake.remote_store import RemoteStore
+from bridge.lake.remote_store import RemoteStore, _joined
 from bridge.lake.store import Store, at_once
 from bridge.ways import NotThisWay
 from tests.lossy_proxy import LossyProxy
@@ -102,10 +102,11 @@ def test_parquet_is_read_in_parts(store: Store, rows: int) -> None:
 
 
 def test_what_was_written_or_read_last_is_kept(
-    object_store: ObjectStore, unique: Callable[[str], str]
+    object_store: ObjectStore, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small files, the ends of large ones, vectors: a batch looks at the same ones again. No more than some bytes."""
-    table, written = pa.table({"id": range(400_000)}), pa.BufferOutputStream()
+    """Small files, the ends of large ones, columns, vectors: a batch looks at the same ones again."""
+    monkeypatch.setattr(remote_store, "_KEPT_BYTES", 24 << 20)
+    table, written = pa.table({"id": range(400_000), "v": range(400_000)}), pa.BufferOutputStream()
     pq.write_table(table, written, row_group_size=100_000)
     with LossyProxy("127.0.0.1", object_store.port) as proxy:
         options = object_store.delta_rs_options() | {"aws_endpoint": proxy.url}
@@ -116,27 +117,47 @@ def test_what_was_written_or_read_last_is_kept(
             size = {"small": 4, "large": written.getvalue().size}[name]
             file = store.open(name, size).file()
             if name == "large":
-                assert pq.ParquetFile(file, pre_buffer=False).read(columns).num_rows == table.num_rows
+                found = pq.ParquetFile(file, pre_buffer=False).read_row_group(1, columns)
+                assert found.equals(table.slice(100_000, 100_000).select(columns or []))
             else:
                 assert file.read() == b"1234" and store.range(name, 1, 3) == b"23"
             return len(proxy.requests)
 
+        def all_of_them() -> tuple[int, ...]:
+            return (
+                requests("small"),
+                requests("large", []),
+                requests("large", ["id"]),
+                requests("large", ["v"]),
+            )
+
         store.create("small", b"1234")
         store.create("large", written.getvalue())
-        assert (requests("small"), requests("large", [])) == (0, 0)
+        assert all_of_them() == (0, 0, 1, 1)
+        assert all_of_them() == (0, 0, 0, 0)
         for other in map(str, range(40)):
             store.create(other, bytes(1 << 20))
-        assert (requests("small"), requests("large", [])) == (1, 1), "too much was written since"
-        assert (requests("small"), requests("large", [])) == (0, 0)
+        assert all_of_them() == (1, 1, 1, 1), "too much was written since"
+        assert all_of_them() == (0, 0, 0, 0)
         store.create("vectors", bytes(2 << 20) + b"vector" + bytes(2 << 20))
         proxy.requests.clear()
         at = (2 << 20, (2 << 20) + 6)
         assert [store.range("vectors", *at) for _ in range(3)] == [b"vector"] * 3
         assert len(proxy.requests) == 1
+        of_task = pickle.loads(pickle.dumps(store))
+        of_task.create("of a task", b"1")
+        assert (of_task.range("of a task", 0, 1), of_task.range("of a task", 0, 1)) == (b"1", b"1")
+        assert len(proxy.requests) == 4, "a task keeps nothing"
         store.replace("small", b"5678")
+        assert store.open("small", 4).file().read() == b"5678"
         store.delete("small")
         with pytest.raises(FileNotFoundError):
             store.open("small", 4).file().read()
+
+
+def test_ranges_that_meet_are_one_request() -> None:
+    assert _joined([(5, 9), (0, 5), (20, 30), (22, 25), (9, 10)]) == [(0, 10), (20, 30)]
+    assert _joined([]) == []
 
 
 def test_a_task_gets_it(store: Store) -> None:
