@@ -28,7 +28,7 @@ _CLIENTS = 64
 _WHOLE = 1 << 20
 """A smaller file is brought at once; of a larger one the end, where Parquet keeps what is where."""
 _TAIL = 1 << 16
-_KEPT_BYTES = 256 << 20
+KEPT_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class RemoteStore:
             raise _silent(self, path, failed) from failed
         content = memoryview(data).cast("B")
         begin = 0 if content.nbytes <= _WHOLE else content.nbytes - _TAIL
-        _kept.keep(self, path, [(begin, bytes(content[begin:]))])
+        kept.keep(self, path, [(begin, bytes(content[begin:]))])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. The file carries a mark of its writer, who finds it where the answer was lost. Raises
@@ -130,7 +130,7 @@ class RemoteStore:
         """See `Store`."""
         import obstore
 
-        _kept.forget(self, path)
+        kept.forget(self, path)
         with self._answers(path):
             obstore.put(self._client, path, data)
 
@@ -143,17 +143,18 @@ class RemoteStore:
         """See `Store`."""
         import obstore
 
-        _kept.forget(self, path)
+        kept.forget(self, path)
         with suppress(FileNotFoundError), self._answers(path):
             obstore.delete(self._client, path)
 
     def range(self, path: str, begin: int, end: int) -> bytes:
         """See `Store`."""
-        found = _within(_kept.of(self, path), begin, end)
-        if found is None:
-            found = self.ranges(path, [(begin, end)])[0]
-            _kept.keep(self, path, [(begin, found)])
-        return bytes(found)
+        known = _within(kept.of(self, path), begin, end)
+        if known is not None:
+            return bytes(known)
+        found = self.ranges(path, [(begin, end)])[0]
+        kept.keep(self, path, [(begin, found)])
+        return found
 
     def ranges(self, path: str, ranges: Ranges) -> list[bytes]:
         """The bytes of each range, in one request, or a few at once. Raises FileNotFoundError."""
@@ -191,7 +192,7 @@ class _RemoteSource:
 
     def __init__(self, store: RemoteStore, path: str, size: int) -> None:
         self._store, self._path, self._size = store, path, size
-        self._known: tuple[_Range, ...] = _kept.of(store, path)
+        self._known: tuple[_Range, ...] = kept.of(store, path)
 
     @property
     def is_remote(self) -> bool:
@@ -201,14 +202,14 @@ class _RemoteSource:
         return cast("IO[bytes]", _RemoteFile(self))
 
     def fetch(self, ranges: Ranges) -> None:
-        wanted = _joined(each for each in ranges if self.known(*each) is None)
+        wanted = joined(each for each in ranges if self.known(*each) is None)
         if wanted and self._size <= _WHOLE:
             wanted = [(0, self._size)]
         if wanted:
             found = self._store.ranges(self._path, wanted)
             brought = [(begin, data) for (begin, _), data in zip(wanted, found, strict=True)]
             self._known = (*self._known, *brought)  # replaced, not changed: others may read it meanwhile
-            _kept.keep(self._store, self._path, brought)
+            kept.keep(self._store, self._path, brought)
 
     @property
     def size(self) -> int:
@@ -230,21 +231,21 @@ def _within(ranges: Iterable[_Range], begin: int, end: int) -> memoryview | None
     return None
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same bytes in as few ranges as they have: columns of a row group stand one after the other."""
-    joined: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     for begin, end in sorted(ranges):
-        if joined and begin <= joined[-1][1]:
-            first, last = joined.pop()
-            joined.append((first, max(last, end)))
+        if found and begin <= found[-1][1]:
+            first, last = found.pop()
+            found.append((first, max(last, end)))
         else:
-            joined.append((begin, end))
-    return joined
+            found.append((begin, end))
+    return found
 
 
 class _Kept:
     """What was written or read last of files, which do not change: columns, footers, vectors; no more than
-    `_KEPT_BYTES`. Batches look at the same files again and again, and without it would bring them each time."""
+    `KEPT_BYTES`. Batches look at the same files again and again, and without it would bring them each time."""
 
     def __init__(self) -> None:
         # Shared by threads: all of them read and write files of tables.
@@ -267,7 +268,7 @@ class _Kept:
         with self._lock:
             self._files[store, path] = (*self._files.pop((store, path), ()), *ranges)
             self._bytes += _bytes_of(ranges)
-            while self._bytes > _KEPT_BYTES:
+            while self._bytes > KEPT_BYTES:
                 self._bytes -= _bytes_of(self._files.popitem(last=False)[1])
 
     def forget(self, store: RemoteStore, path: str) -> None:
@@ -280,7 +281,7 @@ def _bytes_of(ranges: Iterable[_Range]) -> int:
     return sum(len(data) for _, data in ranges)
 
 
-_kept = _Kept()
+kept = _Kept()
 
 
 @lru_cache(_CLIENTS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -78,9 +78,8 @@ class Snapshot:
         this is no longer the table whose log was read, or where a checkpoint is nearer: then nothing is known, and it
         must be opened anew."""
         known, begin, wanted = self._stamp, self.version, self._next(until, self._asked)
-        stamp, *found = at_once(
-            lambda look: look(), [self._head, *(partial(self._read, version) for version in wanted)]
-        )
+        looks: list[Callable[[], _Commit | None]] = [self._head, *(partial(self._read, v) for v in wanted)]
+        stamp, *found = at_once(lambda look: look(), looks)
         if stamp is None or known != stamp[1]:
             return False
         looked_for_checkpoint = begin

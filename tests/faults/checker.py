@@ -175,19 +175,19 @@ def _check_by_sequence(
     written = any(user.restored is None for user in history.user_commits)
     restored = any(user.restored is not None for user in history.user_commits)
     rows = {key: row for key, row in greatest_of(applied(history)).items() if row is not None}
-    for key, row in history.table if written else ():
-        if key in rows and row == written_by_a_user(rows[key]):
-            rows[key] = row
+    for key, there in history.table if written else ():
+        if key in rows and there == written_by_a_user(rows[key]):
+            rows[key] = there
     _check_table(history, rows, verdict)
     sent: dict[int, set[Row | None]] = {}
     for record in history.topic_in:
-        row = record.row
-        sent.setdefault(record.key, {None}).update([row] if row is None else [row, written_by_a_user(row)])
+        if record.row is not None:
+            sent.setdefault(record.key, {None}).update([record.row, written_by_a_user(record.row)])
     for key, records in out.items():
         newest = -1
         for before, record in zip([None, *records], records, strict=False):
             row = record.row
-            if row not in sent.get(key, ()):
+            if row not in sent.get(key, {None}):
                 verdict.add(
                     "topic differs from table", f"topic out: key {key} {row} at {record[:2]} never was"
                 )

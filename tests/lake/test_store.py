@@ -13,7 +13,7 @@ import pytest
 
 from bridge.lake import remote_store
 from bridge.lake.local_store import LocalStore
-from bridge.lake.remote_store import RemoteStore, _joined
+from bridge.lake.remote_store import RemoteStore, joined
 from bridge.lake.store import Store, at_once
 from bridge.ways import NotThisWay
 from tests.lossy_proxy import LossyProxy
@@ -89,7 +89,7 @@ def test_parquet_is_read_in_parts(store: Store, rows: int) -> None:
     pq.write_table(table, written, row_group_size=100_000)
     store.create("f.parquet", written.getvalue())
     if isinstance(store, RemoteStore):  # as another process sees it
-        remote_store._kept.forget(store, "f.parquet")
+        remote_store.kept.forget(store, "f.parquet")
     source = store.open("f.parquet", written.getvalue().size)
     assert (
         pq.ParquetFile(source.file(), pre_buffer=False)
@@ -105,7 +105,7 @@ def test_what_was_written_or_read_last_is_kept(
     object_store: ObjectStore, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small files, the ends of large ones, columns, vectors: a batch looks at the same ones again."""
-    monkeypatch.setattr(remote_store, "_KEPT_BYTES", 24 << 20)
+    monkeypatch.setattr(remote_store, "KEPT_BYTES", 24 << 20)
     table, written = pa.table({"id": range(400_000), "v": range(400_000)}), pa.BufferOutputStream()
     pq.write_table(table, written, row_group_size=100_000)
     with LossyProxy("127.0.0.1", object_store.port) as proxy:
@@ -156,8 +156,8 @@ def test_what_was_written_or_read_last_is_kept(
 
 
 def test_ranges_that_meet_are_one_request() -> None:
-    assert _joined([(5, 9), (0, 5), (20, 30), (22, 25), (9, 10)]) == [(0, 10), (20, 30)]
-    assert _joined([]) == []
+    assert joined([(5, 9), (0, 5), (20, 30), (22, 25), (9, 10)]) == [(0, 10), (20, 30)]
+    assert joined([]) == []
 
 
 def test_a_task_gets_it(store: Store) -> None:

@@ -118,11 +118,11 @@ def test_a_gate_that_quarantines_judges_superseded_rows_too(make: Make, format: 
     world = make(partitions=1, columns=columns, options=options, cleanup="delete", sections=sections)
     (world.folder / "suite.json").write_text(json.dumps(SUITE))
 
-    def record(id: int, name: str | None) -> tuple[bytes | None, bytes | None]:
+    def record(id: int, name: str | None) -> tuple[Any, Any]:
         row = {"id": id, "name": name}
         if format == "json":
-            return key(id), json.dumps(row).encode()
-        return None, json.dumps({"before": None, "after": row, "op": "c"}).encode()
+            return key(id), json.dumps(row)
+        return None, json.dumps({"before": None, "after": row, "op": "c"})
 
     first = [record(1, "a"), record(1, "b"), record(2, "a")]
     world.send(
