@@ -13,6 +13,8 @@ from benchmarks.results import Entry
 from benchmarks.scale import SEED, Scale
 from benchmarks.topics import Load, load_together
 
+_PLAIN = 5.0
+"""How much longer Spark may take where a pipeline needs what the driver and the consumers lack."""
 _MORE = 3
 """The factor for the number of batches where these are short."""
 
@@ -22,7 +24,13 @@ def batches(ground: Ground, scale: Scale, found: Found) -> None:
     load = Load.random(scale.records, scale.keys, SEED)
     outcomes, recipe, bridge, conf = beside.batches(ground, load, scale.batch, scale.rounds)
     found.outcomes += outcomes
-    found.profiled += (recipe.typical, bridge.typical)
+    plain = ground.bridge(
+        f"{scale.records:,} records, {scale.batch:,} a batch", "changes", batch=scale.batch, engine="spark"
+    )
+    name = f"a warm batch of {scale.batch:,} records: reader and engine spark / the default"
+    given = ("s", bridge.typical.warm, plain.warm, _PLAIN)
+    found.add(at_most, name, *given, of=(bridge.typical, plain))
+    found.profiled += (recipe.typical, bridge.typical, plain)
     if scale.batches:
         found.plots["batch-size"] = _by_batch_size(ground, scale, conf, recipe.typical, bridge.typical)
 

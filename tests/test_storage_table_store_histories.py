@@ -133,7 +133,7 @@ def test_a_batch_asks_for_what_it_changes_and_lists_nothing(
             made = [request.split("?")[0].replace(f"/{BUCKET}/", "") for request in proxy.requests]
             assert not [request for request in proxy.requests if "list-type" in request], proxy.requests
             # The newest commit is there, the next one is not; the files before; three new files; the commit.
-            assert len(made) <= 10, made
+            assert len(made) <= 10, "\n".join(made)
 
 
 def test_a_lost_answer_is_no_second_batch(counted_requests: tuple[Table, LossyProxy], merge: Merge) -> None:

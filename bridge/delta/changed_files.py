@@ -32,6 +32,7 @@ from bridge.delta.logged_files import (
 from bridge.delta.rows_in_driver import read_columns
 from bridge.delta.table import Table
 from bridge.lake.snapshot import Action, Snapshot
+from bridge.lake.store import at_once
 from bridge.ways import NotThisWay
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
@@ -93,16 +94,19 @@ def changes_in_driver(
     snapshot, versions = changed_files(table, first, last)
     if (size := sum(files.bytes for files in versions)) > most_bytes:
         raise NotThisWay(f"its files have {size >> 20:,} MiB, more than {most_bytes >> 20:,} MiB")
-    parts: list[pa.Table] = []
+
+    def rows_of(files: VersionFiles) -> pa.Table:
+        named = _named(table, snapshot, files)
+        kind = [CHANGE_TYPE] if files.of_changes else []
+        rows = read_columns(named, [*columns, *kind], most_rows=most_rows)
+        if not files.of_changes:
+            rows = rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(INSERT), rows.num_rows))
+        return rows
+
     with asking_delta():
-        for files in versions or [_NO_FILES]:
-            named = _named(table, snapshot, files)
-            kind = [CHANGE_TYPE] if files.of_changes else []
-            rows = read_columns(named, [*columns, *kind], most_rows=most_rows)
-            if not files.of_changes:
-                rows = rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(INSERT), rows.num_rows))
-            parts.append(rows)
-            most_rows -= rows.num_rows
+        parts = at_once(rows_of, versions or [_NO_FILES])
+    if sum(rows.num_rows for rows in parts) > most_rows:
+        raise NotThisWay(f"its files have more than {most_rows:,} rows")
     return pa.concat_tables(parts)
 
 

@@ -41,7 +41,7 @@ from bridge.delta.table import Table
 from bridge.delta.table_checks import CHANGE_FEED_PROPERTY, is_on, refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version
 from bridge.ingest_progress import IngestProgress, app_id
-from bridge.lake.commit import commit_info, mark_rows, removed, write_commit
+from bridge.lake.commit import commit_info, mark_rows, refuse_gap, removed, write_commit
 from bridge.lake.data_files import DataFile, arrow_schema, open_file
 from bridge.lake.new_files import write_change_file, write_parts
 from bridge.lake.snapshot import Action, Snapshot, open_snapshot
@@ -99,11 +99,12 @@ class DriverEngine:
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
-        refuse_unsupported_table(self._newest(table), key)
+        snapshot = self._newest(table)
+        refuse_unsupported_table(snapshot, key)
         limits = self.limits if persisted else None
         more = semantics(table.columns, key).change_columns
         source = collect_changes(table, changes, more, limits=limits)
-        return self._merge_within(limits, table, source, key, progress, semantics)
+        return self._merge_within(limits, table, source, key, progress, semantics, snapshot)
 
     def merge_arrow(
         self,
@@ -125,13 +126,16 @@ class DriverEngine:
         key: Sequence[str],
         progress: IngestProgress,
         semantics: MergeSemantics,
+        known: Snapshot | None = None,
     ) -> MergeResult:
+        """`known`: the newest version a moment ago. A newer one takes the version of the commit, and is merged into
+        then."""
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         if limits is not None:
             limits.refuse_batch(changes.nbytes)
         statement = semantics(table.columns, key)
         for _ in attempts():
-            snapshot = self._newest(table)
+            snapshot, known = known or self._newest(table), None
             committed = snapshot.transactions.get(app_id(progress.pipeline))
             if committed is not None and committed >= progress.batch:
                 return MergeResult(committed_version(table, progress), skipped=True)
@@ -186,7 +190,7 @@ class DriverEngine:
         effects = decide_effects(changes, always, matches, statement, schema)
         _refuse_nulls(snapshot, effects)
         marks = has_vectors(snapshot) and self._is_small(given.num_rows, files.values())
-        actions = [] if effects.are_none else self._row_actions(snapshot, files, effects, schema, marks)
+        actions = self._row_actions(snapshot, files, effects, schema, marks)
         inserted, updated, deleted = (t.num_rows for t in (effects.inserted, effects.after, effects.deleted))
         metrics = {
             "numSourceRows": given.num_rows,
@@ -229,8 +233,11 @@ class DriverEngine:
         schema: pa.Schema,
         marks: bool,
     ) -> list[Action]:
-        """Write what changes, and return the actions that change it."""
+        """Write what changes, and return the actions that change it. Raises ValueError for a log with a gap."""
         properties, store = snapshot.metadata["configuration"], snapshot.store
+        if effects.are_none:
+            refuse_gap(store, snapshot.version + 1)
+            return []
         columns = columns_with_statistics(properties, len(schema))
         counts = {name: positions.size for name, positions in effects.marked.items()}
         new = effects.inserted.num_rows + (effects.after.num_rows if marks else 0)
@@ -262,9 +269,14 @@ class DriverEngine:
             wanted = is_on(properties, CHANGE_FEED_PROPERTY) and (effects.marked or merged)
             return [{"cdc": write_change_file(store, effects.by_type)}] if wanted else []
 
+        def no_gap() -> list[Action]:
+            refuse_gap(store, snapshot.version + 1)
+            return []
+
         written = at_once(
             lambda write: write(),
             [
+                no_gap,
                 lambda: mark_rows(
                     store, [files[name] for name in marked], {n: effects.marked[n] for n in marked}
                 ),

@@ -45,6 +45,8 @@ class ChangeReading:
     """Columns that are declared NOT NULL."""
     watermark: str | None = None
     """The watermark column, a timestamp."""
+    returns_all: bool = False
+    """Whether superseded rows are returned, too."""
 
 
 @dataclass
@@ -62,6 +64,8 @@ class FoldedChanges:
     """Of `_values`."""
     _tables: list[pa.Table] = field(default_factory=list)
     """In order: the table's columns, `__kind` and `__place`."""
+    _all: list[pa.Table] = field(default_factory=list)
+    """Rows that were set, superseded ones included, where they are returned; the same columns."""
     _next_place: int = 0
 
     def add(self, messages: Sequence[Message]) -> Added:
@@ -82,7 +86,7 @@ class FoldedChanges:
 
     def size(self) -> int:
         """See RangePart.size."""
-        return int(self._folded().nbytes)
+        return int(self._folded().nbytes) + sum(int(table.nbytes) for table in self._all)
 
     def table(self) -> pa.Table:
         """Return the last change of each key, in no order: the table's columns, and `__kind`, '+U' or '-D'.
@@ -90,6 +94,14 @@ class FoldedChanges:
         A retraction has values in the columns of the key and the sequence only.
         """
         return self._folded().drop_columns([_PLACE])
+
+    def superseded(self) -> pa.Table | None:
+        """Return the rows that were set and are not in `table`, with its columns; None where they are not asked for."""
+        if not self.reading.returns_all:
+            return None
+        last, rows = self._folded(), pa.concat_tables(self._all)
+        left = np.isin(rows[_PLACE].to_numpy(), last[_PLACE].to_numpy(), invert=True)
+        return rows.filter(pa.array(left)).drop_columns([_PLACE])
 
     def _folded(self) -> pa.Table:
         self._decode()
@@ -109,10 +121,14 @@ class FoldedChanges:
             reading.key_decoder.decode(pa.array(list(self._keys), pa.binary()))
         changes = self._checked(reading.decoder.decode(pa.array(self._values, pa.binary())))
         table = _fold(changes, reading, self._next_place)
+        grown = int(table.nbytes) - self._bytes
+        if reading.returns_all:
+            places = changes.addition_places + self._next_place
+            self._all.append(_placed(changes.additions, RowKind.UPDATE_AFTER, places))
+            grown += int(self._all[-1].nbytes)
         self._next_place += 1 + max(
             (int(p[-1]) for p in (changes.addition_places, changes.retraction_places) if len(p)), default=0
         )
-        grown = int(table.nbytes) - self._bytes
         self._tables.append(table)
         self._values, self._keys, self._bytes = [], set(), 0
         return grown
@@ -194,9 +210,13 @@ def _fold(changes: ArrowChanges, reading: ChangeReading, first_place: int) -> pa
     for table, places, kind in sides:
         kept = is_last[places]
         rows_kept = table if kept.all() else table.filter(pa.array(kept))
-        with_kind = rows_kept.append_column(_KIND, pa.repeat(kind.value, rows_kept.num_rows))
-        tables.append(with_kind.append_column(_PLACE, pa.array(places[kept] + first_place, pa.int64())))
+        tables.append(_placed(rows_kept, kind, places[kept] + first_place))
     return pa.concat_tables(tables, promote_options="default").combine_chunks()
+
+
+def _placed(rows: pa.Table, kind: RowKind, places: Places) -> pa.Table:
+    with_kind = rows.append_column(_KIND, pa.repeat(kind.value, rows.num_rows))
+    return with_kind.append_column(_PLACE, pa.array(places, pa.int64()))
 
 
 def _last_places(rows: pa.Table, places: Places, reading: ChangeReading) -> Places:

@@ -40,21 +40,37 @@ class LatestRows:
     """The newest value of the watermark column in each partition with such a row, in microseconds."""
     stream: bytes
     """An Arrow IPC stream: the table's columns and `__kind`, which is '+U' or '-D'."""
+    superseded_stream: bytes | None
+    """The same of all rows that are not the last ones, where they are asked for."""
 
     @classmethod
     def of(
-        cls, parts: Sequence[tuple[RangePart, int]], newest: Mapping[TopicPartition, int], rows: pa.Table
+        cls,
+        parts: Sequence[tuple[RangePart, int]],
+        newest: Mapping[TopicPartition, int],
+        rows: pa.Table,
+        superseded: pa.Table | None,
     ) -> LatestRows:
         """Of parts with the offsets after their records."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows)
         ends = {_name(part.range): end for part, end in parts}
         read = sum((part.read for part, _ in parts), ReadCounts())
-        return cls(ends, read, newest, sink.getvalue().to_pybytes())
+        return cls(ends, read, newest, _stream(rows), None if superseded is None else _stream(superseded))
 
     def table(self) -> pa.Table:
         return pa.ipc.open_stream(self.stream).read_all()
+
+    def superseded(self) -> pa.Table | None:
+        """The rows of `superseded_stream`."""
+        return (
+            None if self.superseded_stream is None else pa.ipc.open_stream(self.superseded_stream).read_all()
+        )
+
+
+def _stream(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,8 @@ class LatestRowsTask:
     """The watermark column, a timestamp."""
     decodes_all: bool
     """Whether superseded values must be good, too, as an earlier record counts instead of a bad last one."""
+    returns_all: bool
+    """Whether superseded rows are returned, too."""
     timeout: float
     limit_bytes: int
     """Of the keys and values that are kept for all ranges of the task, which end where they are more."""
@@ -105,16 +123,23 @@ class LatestRowsTask:
         records = [[*fold.part.records.items()] for fold, _ in folds]
         upserted = [[(key, m) for key, m in some if m.value() is not None] for some in records]
         deleted = [key for some in records for key, m in some if m.value() is None]
-        tables = [self._upserts([fold for fold, _ in folds], upserted)]
+        tables = [self.upserts([fold for fold, _ in folds], upserted)]
         if deleted:
             tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
         newest = {_name(fold.part.range): max(fold.newest) for fold, _ in folds if fold.newest}
-        return LatestRows.of([(fold.part, end) for fold, end in folds], newest, rows)
+        superseded = [table for fold, _ in folds for table in fold.superseded]
+        return LatestRows.of(
+            [(fold.part, end) for fold, end in folds],
+            newest,
+            rows,
+            pa.concat_tables([tables[0].slice(0, 0), *superseded]) if self.returns_all else None,
+        )
 
-    def _upserts(
+    def upserts(
         self, folds: Sequence[_Fold], records: Sequence[Sequence[tuple[bytes | None, Message]]]
     ) -> pa.Table:
+        """The rows of records of these folds. Raises NotThisWay, for nulls where a column is NOT NULL, too."""
         columns = self.values([message.value() for some in records for _, message in some])
         columns |= self._keys([key for some in records for key, _ in some])
         if self.metadata:
@@ -160,16 +185,25 @@ class _Fold:
     """What is kept of one range of an upsert topic."""
 
     def __init__(self, task: LatestRowsTask, range: PartitionRange) -> None:
-        self._watermark = task.watermark
+        self._task = task
         self.newest: list[int] = []
         """Newest event times, in microseconds."""
-        superseded = (lambda _, values: self.note(task.values(values))) if task.decodes_all else None
-        self.part = LatestValues(range, superseded=superseded)
+        self.superseded: list[pa.Table] = []
+        """Rows that are not the last ones, where the task returns them."""
+        self.part = LatestValues(range, superseded=self._decode if task.decodes_all else None)
+
+    def _decode(self, part: LatestValues, messages: Sequence[Message]) -> None:
+        if not self._task.returns_all:
+            self.note(self._task.values([message.value() for message in messages]))
+            return
+        self.superseded.append(self._task.upserts([self], [[(m.key(), m) for m in messages]]))
+        part.superseded_bytes += self.superseded[-1].nbytes
 
     def note(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
         """Note the newest event time of rows."""
-        if self._watermark is not None and self._watermark in columns:
-            newest = pc.max(columns[self._watermark]).cast(pa.int64()).as_py()
+        watermark = self._task.watermark
+        if watermark is not None and watermark in columns:
+            newest = pc.max(columns[watermark]).cast(pa.int64()).as_py()
             self.newest += [] if newest is None else [newest]
 
 
@@ -212,7 +246,7 @@ class LatestChangesTask:
                 for part, end in zip(parts, ends, strict=True):
                     rows = part.table()  # decodes what is not decoded yet, and notes its event times
                     newest = {} if part.newest is None else {_name(part.range): part.newest}
-                    yield LatestRows.of([(part, end)], newest, rows)
+                    yield LatestRows.of([(part, end)], newest, rows, part.superseded())
             except NotThisWay as reason:
                 yield reason
                 return

@@ -56,10 +56,12 @@ class LatestValues:
     range: PartitionRange
     read: ReadCounts = field(default_factory=ReadCounts)
     records: dict[bytes | None, Message] = field(default_factory=dict)
-    superseded: Callable[[LatestValues, list[bytes]], None] | None = None
-    """Gets all values of the range that are not the last one of their key, some thousand at once; nulls are left
+    superseded: Callable[[LatestValues, list[Message]], None] | None = None
+    """Gets all records of the range that are not the last one of their key, some thousand at once; null values are left
     out."""
-    _old: list[bytes] = field(default_factory=list)
+    superseded_bytes: int = 0
+    """What `superseded` keeps."""
+    _old: list[Message] = field(default_factory=list)
     _old_bytes: int = 0
 
     def add(self, messages: Sequence[Message]) -> Added:
@@ -68,7 +70,7 @@ class LatestValues:
         for message in messages:
             key, value = message.key(), message.value()
             if self.superseded is not None and (before := records.get(key)) is not None:
-                self._supersede(before.value())
+                self._supersede(before)
             records[key] = message
             size += len(key or b"") + len(value or b"")
         if len(self._old) >= _CHUNK_RECORDS or self._old_bytes >= _CHUNK_BYTES:
@@ -78,15 +80,15 @@ class LatestValues:
     def size(self) -> int:
         """See RangePart.size: the bytes of keys and values."""
         kept = sum(len(key or b"") + len(found.value() or b"") for key, found in self.records.items())
-        return kept + self._old_bytes
+        return kept + self._old_bytes + self.superseded_bytes
 
     def pass_on(self) -> None:
         """Give `superseded` what it has not got yet."""
-        values, self._old, self._old_bytes = self._old, [], 0
-        if values and self.superseded is not None:
-            self.superseded(self, values)
+        messages, self._old, self._old_bytes = self._old, [], 0
+        if messages and self.superseded is not None:
+            self.superseded(self, messages)
 
-    def _supersede(self, value: bytes | None) -> None:
-        if value is not None:
-            self._old.append(value)
+    def _supersede(self, message: Message) -> None:
+        if (value := message.value()) is not None:
+            self._old.append(message)
             self._old_bytes += len(value)

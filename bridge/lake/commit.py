@@ -100,11 +100,17 @@ def _info(
 def write_commit(store: Store, version: int, actions: Sequence[Mapping[str, Any]]) -> bool:
     """Write the commit, all of it or nothing; False, with nothing written, if another writer has that version.
 
-    The files that it adds are there before it is: `Store.create` has written them.
-    Raises ValueError, with nothing written, if the log lacks the version before: a log with a gap cannot be read."""
+    The files that it adds are there before it is: `Store.create` has written them. See `refuse_gap`."""
+    text = "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)
+    return store.put_if_absent(commit_path(version), text.encode())
+
+
+def refuse_gap(store: Store, version: int) -> None:
+    """Raise ValueError if the log lacks the version before: a log with a gap cannot be read.
+
+    For a moment before `write_commit`, while the files of the commit are written: a store that is far away takes as
+    long for this look as for the commit."""
     if version > 0 and store.head(commit_path(version - 1)) is None:
         raise ValueError(
             f"{store.location}: there is no version {version - 1}, so version {version} would leave a gap"
         )
-    text = "".join(json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n" for action in actions)
-    return store.put_if_absent(commit_path(version), text.encode())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +28,7 @@ _CLIENTS = 64
 _WHOLE = 1 << 20
 """A smaller file is brought at once; of a larger one the end, where Parquet keeps what is where."""
 _TAIL = 1 << 16
+KEPT_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class RemoteStore:
     """See `Store`."""
     options: Mapping[str, str] = field(repr=False, hash=False)
     """Of the library object_store, as delta-rs takes them; they hold secrets."""
+    keeps: bool = field(default=True, compare=False)
+    """Whether what is read and written is kept (see `_Kept`). A task does not read again what it has written."""
+
+    def __reduce__(self) -> tuple[type[RemoteStore], tuple[str, Mapping[str, str], bool]]:
+        return RemoteStore, (self.location, self.options, False)
 
     def read(self, path: str) -> bytes:
         """See `Store`."""
@@ -85,6 +93,9 @@ class RemoteStore:
                 obstore.put(self._client, path, memoryview(data).cast("B"))
         except FileNotFoundError as failed:  # the bucket
             raise _silent(self, path, failed) from failed
+        content = memoryview(data).cast("B")
+        begin = 0 if content.nbytes <= _WHOLE else content.nbytes - _TAIL
+        kept.keep(self, path, [(begin, bytes(content[begin:]))])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. The file carries a mark of its writer, who finds it where the answer was lost. Raises
@@ -117,7 +128,11 @@ class RemoteStore:
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Store`."""
-        self.create(path, data)
+        import obstore
+
+        kept.forget(self, path)
+        with self._answers(path):
+            obstore.put(self._client, path, data)
 
     def modified(self, path: str) -> float | None:
         """See `Store`."""
@@ -128,12 +143,18 @@ class RemoteStore:
         """See `Store`."""
         import obstore
 
+        kept.forget(self, path)
         with suppress(FileNotFoundError), self._answers(path):
             obstore.delete(self._client, path)
 
     def range(self, path: str, begin: int, end: int) -> bytes:
         """See `Store`."""
-        return self.ranges(path, [(begin, end)])[0]
+        known = _within(kept.of(self, path), begin, end)
+        if known is not None:
+            return bytes(known)
+        found = self.ranges(path, [(begin, end)])[0]
+        kept.keep(self, path, [(begin, found)])
+        return found
 
     def ranges(self, path: str, ranges: Ranges) -> list[bytes]:
         """The bytes of each range, in one request, or a few at once. Raises FileNotFoundError."""
@@ -171,7 +192,7 @@ class _RemoteSource:
 
     def __init__(self, store: RemoteStore, path: str, size: int) -> None:
         self._store, self._path, self._size = store, path, size
-        self._known: tuple[tuple[int, bytes], ...] = ()
+        self._known: tuple[_Range, ...] = kept.of(store, path)
 
     @property
     def is_remote(self) -> bool:
@@ -181,11 +202,14 @@ class _RemoteSource:
         return cast("IO[bytes]", _RemoteFile(self))
 
     def fetch(self, ranges: Ranges) -> None:
-        wanted = [each for each in ranges if self.known(*each) is None]
+        wanted = joined(each for each in ranges if self.known(*each) is None)
+        if wanted and self._size <= _WHOLE:
+            wanted = [(0, self._size)]
         if wanted:
             found = self._store.ranges(self._path, wanted)
             brought = [(begin, data) for (begin, _), data in zip(wanted, found, strict=True)]
             self._known = (*self._known, *brought)  # replaced, not changed: others may read it meanwhile
+            kept.keep(self._store, self._path, brought)
 
     @property
     def size(self) -> int:
@@ -193,10 +217,71 @@ class _RemoteSource:
 
     def known(self, begin: int, end: int) -> memoryview | None:
         """The bytes from `begin` to `end`, if one range that was brought has them."""
-        for at, data in self._known:
-            if at <= begin and end <= at + len(data):
-                return memoryview(data)[begin - at : end - at]
-        return None
+        return _within(self._known, begin, end)
+
+
+_Range = tuple[int, bytes]
+"""Where the bytes begin in their file."""
+
+
+def _within(ranges: Iterable[_Range], begin: int, end: int) -> memoryview | None:
+    for at, data in ranges:
+        if at <= begin and end <= at + len(data):
+            return memoryview(data)[begin - at : end - at]
+    return None
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes in as few ranges as they have: columns of a row group stand one after the other."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(ranges):
+        if found and begin <= found[-1][1]:
+            first, last = found.pop()
+            found.append((first, max(last, end)))
+        else:
+            found.append((begin, end))
+    return found
+
+
+class _Kept:
+    """What was written or read last of files, which do not change: columns, footers, vectors; no more than
+    `KEPT_BYTES`. Batches look at the same files again and again, and without it would bring them each time."""
+
+    def __init__(self) -> None:
+        # Shared by threads: all of them read and write files of tables.
+        self._lock = threading.Lock()
+        self._files: OrderedDict[tuple[RemoteStore, str], tuple[_Range, ...]] = OrderedDict()
+        self._bytes = 0
+
+    def of(self, store: RemoteStore, path: str) -> tuple[_Range, ...]:
+        """What is kept of a file."""
+        with self._lock:
+            if (store, path) not in self._files:
+                return ()
+            self._files.move_to_end((store, path))
+            return self._files[store, path]
+
+    def keep(self, store: RemoteStore, path: str, ranges: Sequence[_Range]) -> None:
+        """Keep these ranges of a file, too; those of the files that nobody has asked for longest go."""
+        if not store.keeps:
+            return
+        with self._lock:
+            self._files[store, path] = (*self._files.pop((store, path), ()), *ranges)
+            self._bytes += _bytes_of(ranges)
+            while self._bytes > KEPT_BYTES:
+                self._bytes -= _bytes_of(self._files.popitem(last=False)[1])
+
+    def forget(self, store: RemoteStore, path: str) -> None:
+        """Keep nothing of a file."""
+        with self._lock:
+            self._bytes -= _bytes_of(self._files.pop((store, path), ()))
+
+
+def _bytes_of(ranges: Iterable[_Range]) -> int:
+    return sum(len(data) for _, data in ranges)
+
+
+kept = _Kept()
 
 
 @lru_cache(_CLIENTS)

@@ -12,18 +12,21 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bridge.lake.local_store import LocalStore
-from bridge.lake.store import Store
+from bridge.lake.store import Store, at_once
 from bridge.log_layout import LOG_FOLDER, commit_path, version_of
 from bridge.ways import NotThisWay
 
+_Commit = tuple[bytes, str]
+"""Its content and its stamp."""
 Action = dict[str, Any]
 """An action of the protocol as it stands in a commit, without its name."""
 
@@ -37,6 +40,8 @@ _CLUSTERING = "delta.clustering"
 _ACTION = re.compile(r'\s*\{\s*"(\w+)"\s*:')
 _RECENT_COMMITS, _RECENT_BYTES = 4, 32 << 10
 """What is kept of the newest commits, which are read again to be published; larger ones are not kept."""
+_MOST_ASKED = 32
+"""Of commits at once; each is a request."""
 _MANY_COMMITS = 100
 """After so many a checkpoint is looked for: it has what further ones would be read for, each by a request."""
 _COLUMNS = (*_DESCRIPTION, *(f"add.{name}" for name in _ADD))
@@ -63,6 +68,8 @@ class Snapshot:
     """The version since which `protocol`, `metadata` and `domains` are what they are, or a later one up to
     `version`."""
     _stamp: str | None = None
+    _asked: int = 1
+    """How many commits the next look asks for at once: one more than came before the last one."""
     _recent: dict[int, bytes] = field(default_factory=dict, repr=False, compare=False)
     """The newest commits as they stand in the log."""
 
@@ -70,28 +77,49 @@ class Snapshot:
         """Apply the commits that have come since, up to version `until` if that is given. False if it is not there, if
         this is no longer the table whose log was read, or where a checkpoint is nearer: then nothing is known, and it
         must be opened anew."""
-        if self._stamp != self._stamp_of(self.version):
+        known, begin, wanted = self._stamp, self.version, self._next(until, self._asked)
+        looks: list[Callable[[], _Commit | None]] = [self._head, *(partial(self._read, v) for v in wanted)]
+        stamp, *found = at_once(lambda look: look(), looks)
+        if stamp is None or known != stamp[1]:
             return False
-        applied = 0
-        while (until is None or self.version < until) and self._advance():
-            applied += 1
-            if applied % _MANY_COMMITS == 0:
+        looked_for_checkpoint = begin
+        while self._apply_commits(found) and (wanted := self._next(until, 2 * len(wanted))):
+            if self.version - looked_for_checkpoint >= _MANY_COMMITS:
+                looked_for_checkpoint = self.version
                 checkpoint, _ = last_checkpoint(self.store)
                 if self.version < checkpoint and (until is None or checkpoint <= until):
                     return False
+            found = at_once(self._read, wanted)
+        self._asked = min(self.version - begin + 1, _MOST_ASKED)
         return until is None or self.version == until
 
-    def _advance(self) -> bool:
-        """Apply the next commit; False where there is none yet."""
+    def _next(self, until: int | None, count: int) -> range:
+        """The versions of the next commits, `count` or fewer."""
+        end = self.version + 1 + min(count, _MOST_ASKED)
+        return range(self.version + 1, end if until is None else min(end, until + 1))
+
+    def _head(self) -> _Commit | None:
+        stamp = self._stamp_of(self.version)
+        return None if stamp is None else (b"", stamp)
+
+    def _read(self, version: int) -> _Commit | None:
         try:
-            content, stamp = self.store.read_with_stamp(commit_path(self.version + 1))
+            return self.store.read_with_stamp(commit_path(version))
         except FileNotFoundError:
-            return False
-        self.version, self._stamp = self.version + 1, stamp
-        if len(content) <= _RECENT_BYTES:
-            self._recent[self.version] = content
-            self._recent.pop(self.version - _RECENT_COMMITS, None)
-        self.apply(_actions(content, None if self.with_files else _DESCRIPTION))
+            return None
+
+    def _apply_commits(self, commits: Iterable[_Commit | None]) -> bool:
+        """Apply the next commits in their order, up to one that is not there; False if there is one. A later one may
+        have come while they were read."""
+        for commit in commits:
+            if commit is None:
+                return False
+            content, self._stamp = commit
+            self.version += 1
+            if len(content) <= _RECENT_BYTES:
+                self._recent[self.version] = content
+                self._recent.pop(self.version - _RECENT_COMMITS, None)
+            self.apply(_actions(content, None if self.with_files else _DESCRIPTION))
         return True
 
     def apply(self, actions: Iterable[Action]) -> None:
@@ -168,8 +196,8 @@ def open_snapshot(
         snapshot.apply(_checkpoint(store, f"{LOG_FOLDER}/{newest}", columns, most))
     commits = {int(name[:20]) for name in names if name.endswith(".json")}
     last = max(commits, default=-1) if at is None else at
-    while snapshot.version < last:
-        if not snapshot._advance():
+    while wanted := snapshot._next(last, _MOST_ASKED):
+        if not snapshot._apply_commits(at_once(snapshot._read, wanted)):
             raise NotThisWay(f"the log lacks version {snapshot.version + 1}")
     if last < max(snapshot.version, 0) or not snapshot.metadata or not snapshot.protocol:
         raise NotThisWay("the log is not complete")

@@ -77,11 +77,12 @@ class Store(Protocol):
         ...
 
     def range(self, path: str, begin: int, end: int) -> bytes:
-        """The bytes of a file from `begin` to `end`. Raises FileNotFoundError."""
+        """The bytes from `begin` to `end` of a file that never changes. Raises FileNotFoundError."""
         ...
 
     def open(self, path: str, size: int) -> Source:
-        """A file of `size` bytes, to be read in parts. Raises FileNotFoundError here, or where it is read."""
+        """A file of `size` bytes that never changes, to be read in parts. Raises FileNotFoundError here, or where it is
+        read; none where the process still has those parts."""
         ...
 
     def head(self, path: str) -> Head | None:
@@ -94,7 +95,7 @@ class Store(Protocol):
         ...
 
     def create(self, path: str, data: bytes | pa.Buffer) -> None:
-        """Write a file of a name that nobody else uses, with the folders above it."""
+        """Write a file of a name that nobody else uses and that never changes, with the folders above it."""
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> bool:

@@ -20,18 +20,16 @@ def played(part: str, ground: Ground | None = None, *, full: bool = False) -> tu
 def test_a_normal_run_has_no_further_batch_sizes_and_no_deep_backlog() -> None:
     found, ground = played("batches")
     assert {topic for _, topic, _ in ground.jobs} == {"changes", "trial"} and found.plots == {}
-    assert [entry.system for entry in found.profiled] == ["recipe", "bridge"]
+    assert [entry.system for entry in found.profiled] == ["recipe", "bridge", "bridge, spark"]
+    assert found.outcomes[-1].name.endswith("reader and engine spark / the default")
     _, ground = played("backlog")
     assert {topic for _, topic, _ in ground.jobs} == {"backlog", "backlog-trial"}
 
 
 def test_a_full_run_draws_batch_sizes_and_reads_four_times_the_backlog() -> None:
     found, ground = played("batches", full=True)
-    assert [o.get("batch") for system, topic, o in ground.jobs if topic == "changes"][-3:] == [
-        3333,
-        3333,
-        None,
-    ]
+    batches = [o.get("batch") for system, topic, o in ground.jobs if topic == "changes"]
+    assert batches[-3:] == [3333, 3333, None]
     assert list(found.plots) == ["batch-size"]
     found, ground = played("backlog", full=True)
     assert [(system, topic) for system, topic, _ in ground.jobs][-1] == ("bridge", "deep-backlog")

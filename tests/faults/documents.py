@@ -124,6 +124,11 @@ class Documents:
             return UNKNOWN, (fields["seq"], fields["writer"], fields["seed"])
         return number, (fields["seq"], fields["writer"], fields["seed"])
 
+    def order(self, value: bytes | None) -> int:
+        """Returns the number of a decodable change that is in debezium-json, of a deletion's too."""
+        fields = json.loads(value or b"")
+        return int((fields["before"] if fields["op"] == "d" else fields["after"])["seq"])
+
     def _named(self, number: int) -> dict[str, Any]:
         return dict(zip(self._type.columns, self._type.values(number), strict=True))
 

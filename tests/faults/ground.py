@@ -117,6 +117,7 @@ class Ground:
             format=lane.format,
             registry=self.world.registry,
             quarantine=quarantine,
+            by_sequence=lane.by_sequence,
         )
 
     def _append_observer(self, lane: Lane) -> AppendObserver:
@@ -142,6 +143,7 @@ class Ground:
                 "registry": self.world.registry,
                 "bad": 0.02 if "quarantine" in lane.extras else 0.0,
                 "large": 0.1 if lane.delivery == "exactly-once by file" else 0.0,
+                "late": 0.3 if lane.by_sequence else 0.0,
             }
             for lane in self.lanes
         ]

@@ -33,6 +33,8 @@ class Record(NamedTuple):
     key: int
     row: Row | None
     timestamp: int = 0
+    order: int = 0
+    """The number of the change, where changes are ordered by it."""
 
 
 class Commit(NamedTuple):
@@ -80,6 +82,8 @@ class History:
     """(partition, offset) of the undecodable records of the topic, which are not in `topic_in`."""
     quarantine: list[tuple[int, int]] = field(default_factory=list)
     """(partition, offset) of each row of the quarantine table."""
+    by_sequence: bool = False
+    """Whether the change with the greatest `Record.order` counts."""
 
 
 def fold(records: Iterable[Record]) -> dict[int, Row]:
@@ -102,6 +106,22 @@ def last_of(records: Iterable[Record]) -> dict[int, Row | None]:
         key: max(there.values(), key=lambda r: (r.timestamp, r.partition)).row
         for key, there in places.items()
     }
+
+
+def greatest_of(records: Iterable[Record]) -> dict[int, Row | None]:
+    """Returns the row of each key's change with the greatest number; of equal ones the last one counts."""
+    found: dict[int, Record] = {}
+    for record in records:
+        before = found.get(record.key)
+        if before is None or (record.order, record.offset) >= (before.order, before.offset):
+            found[record.key] = record
+    return {key: record.row for key, record in found.items()}
+
+
+def applied(history: History) -> Iterator[Record]:
+    """Yields the records before the offsets of the last commit."""
+    ends = history.commits[-1].offsets if history.commits else {}
+    return (record for record in history.topic_in if record.offset < ends.get(record.partition, 0))
 
 
 def changes(history: History) -> tuple[dict[int, list[Row | None]], dict[int, Row]]:

@@ -25,13 +25,16 @@ _EXTRAS = ("partitions added", "maintenance", "quarantine", "deletion vectors", 
 APPENDS = "table without a key"
 """A further ingest appends the topic's rows to one. Every second lane has it of those whose topic consumers append:
 their records are rows or nothing, and none is undecodable."""
+SEQUENCE = "sequence-by"
+"""The ingest orders changes by a column, and the writer sends some of them late. Every second lane has it of those
+whose deletions have a row."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
     "reader": READERS,
     "delivery": DELIVERIES,
     "key": tuple(KEY_TYPES),
     "format": FORMATS,
-    "with": (*_EXTRAS, APPENDS, SCRIPT, JOB),
+    "with": (*_EXTRAS, APPENDS, SEQUENCE, SCRIPT, JOB),
 }
 """The choices of which docs/reliability.md must have rounds."""
 
@@ -86,6 +89,10 @@ class Lane:
     @property
     def appends(self) -> bool:
         return APPENDS in self.extras
+
+    @property
+    def by_sequence(self) -> bool:
+        return SEQUENCE in self.extras
 
     @property
     def is_appendable(self) -> bool:
@@ -155,11 +162,12 @@ class Lane:
         trigger = "60 s" if verb == "ingest" else "30 s"
         # Several transactions a version in both cases: one that is sent by file has some 750 rows.
         rows = 120 if self.delivery == "exactly-once by file" else 30
+        order = "sequence-by: seq, " if self.by_sequence and verb == "ingest" else ""
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
             f"topic:\n  ddl: |\n{ddl.rstrip()}",
-            f"delta: {{path: table, properties: {{delta.enableDeletionVectors: '{self._vectors}'}}}}",
+            f"delta: {{path: table, {order}properties: {{delta.enableDeletionVectors: '{self._vectors}'}}}}",
             f"run: {{checkpoint: {verb}s, trigger: {trigger}}}",
             *(
                 self._ingest()
@@ -264,7 +272,7 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
         _Deck(draw, cards) for cards in (list(product(ENGINES, DELIVERIES)), KEY_TYPES, FORMATS)
     )
     seen: dict[tuple[str, ...], set[str]] = {}
-    number = appendable = others = jobs = scripts = 0
+    number = appendable = ordered = others = jobs = scripts = 0
     while True:
         number += 1
         engine, delivery = ways.next()
@@ -284,6 +292,8 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
         appendable += lane.is_appendable
         if lane.is_appendable and appendable % 2:  # so that a set of lanes has about one such table more
             extras.append(APPENDS)
+        elif not lane.is_upsert and (ordered := ordered + 1) % 2:
+            extras.append(SEQUENCE)
         elif not plain:  # two of three, as each costs as much as an ingest and a publish together
             others += 1
             if others % 3:  # a script stops at a record that nobody can decode

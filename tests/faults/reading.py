@@ -34,8 +34,9 @@ class Observer:
         format: str = "json",
         registry: str = "",
         quarantine: Path | None = None,
+        by_sequence: bool = False,
     ) -> None:
-        self.history = History()
+        self.history = History(by_sequence=by_sequence)
         self.log = Log(table)
         self._bootstrap, self._topics, self._ledger = bootstrap, topics, ledger
         self._key, self._documents = KEY_TYPES[key], Documents(key, format, registry)
@@ -106,7 +107,9 @@ class Observer:
                     raise AssertionError(f"{topic} {place}: nobody can decode what was published") from bad
                 self.history.bad.append(place)
                 continue
-            yield Record(*place, number, row, message.timestamp()[1])
+            ordered = self.history.by_sequence and topic == self._topics[0]
+            order = self._documents.order(message.value()) if ordered else 0
+            yield Record(*place, number, row, message.timestamp()[1], order)
 
 
 class AppendObserver(Observer):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.derived import JOB, SCRIPT
-from tests.faults.lane import APPENDS, CHOICES
+from tests.faults.lane import APPENDS, CHOICES, SEQUENCE
 from tests.faults.plays import CLUSTER, FOUND, Play
 
 
@@ -54,12 +54,19 @@ def render(play: Play) -> str:
     has_derived = bool(play.by("with")[SCRIPT] + play.by("with")[JOB])
     if has_derived:
         facts["records of scripts and jobs"] = f"{play.records_derived:,}"
-    left_out = {APPENDS: not has_appends, SCRIPT: not has_derived, JOB: not has_derived}
+    has_ordered = bool(play.by("with")[SEQUENCE])
+    left_out = {
+        APPENDS: not has_appends,
+        SEQUENCE: not has_ordered,
+        SCRIPT: not has_derived,
+        JOB: not has_derived,
+    }
     parts = [
         (_ON_CLUSTER if play.where == CLUSTER else _HEAD).format(
             left_out=", ".join(f"`{folder}`" for folder in play.left_out)
         ),
         *([_APPENDED] if has_appends else []),
+        *([_ORDERED] if has_ordered else []),
         *([_DERIVED] if has_derived else []),
         _table(("runs", ""), facts),
         "\n## What was found\n",
@@ -149,6 +156,11 @@ _ON_CLUSTER = (
 _APPENDED = """\
 Some lanes have a further ingest, which appends the rows of the same topic to a table without a key. There the checker
 requires the row of each record once, by partition and offset, in the commit with these offsets, and no other rows.
+"""
+_ORDERED = """\
+In some lanes the writer sends changes late, and the ingest orders them by their numbers (`sequence-by`). There the
+checker requires the change with the greatest number of each key in the table, and in the topic rows whose numbers do
+not go back, and at the end the table's.
 """
 _DERIVED = """\
 Some lanes also run a script in Flink SQL, which filters and counts the rows of the same topic, and some a job of Flink

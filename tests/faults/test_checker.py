@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.checker import FAULTS, Verdict, judge
-from tests.faults.history import Acked, Commit, History, Record, Row
+from tests.faults.history import Acked, Commit, History, Record, Row, UserCommit
 from tests.faults.reading import Stall
 
 
@@ -213,6 +213,76 @@ def test_a_key_of_two_partitions_in_one_batch_is_the_newest_s() -> None:
     assert judge(history, drained=False).counts["table differs from topic"] == 1
     history.table[0] = (1, row(4))
     assert judge(history, drained=False).counts["table differs from topic"] == 0
+
+
+def ordered() -> History:
+    """Changes that are ordered by their numbers: key 1's change 4 comes after 8, and key 2's deletion 7 before 6."""
+    history = good()
+    history.by_sequence = True
+    history.topic_in = [
+        Record(0, 0, 1, row(1), order=1),
+        Record(0, 3, 1, row(8), order=8),
+        Record(0, 5, 1, row(4), order=4),
+        Record(1, 0, 2, row(2), order=2),
+        Record(1, 1, 2, None, order=7),
+        Record(1, 2, 2, row(6), order=6),
+    ]
+    history.ledger = [Acked(1, 8, 0, 3, "plain"), Acked(1, 4, 0, 5, "plain")]
+    history.table = [(1, row(8))]
+    history.topic_out = [
+        Record(0, 0, 1, row(1)),
+        Record(0, 2, 1, row(8)),
+        Record(1, 0, 2, row(2)),
+        Record(1, 1, 2, None),
+    ]
+    return history
+
+
+ORDERED_BREAKS: dict[str, tuple[str, Callable[[History], object]]] = {
+    "a late change is applied": ("table differs from topic", lambda h: h.table.__setitem__(0, (1, row(4)))),
+    "a late change inserts a deleted row": (
+        "table differs from topic",
+        lambda h: h.table.append((2, row(6))),
+    ),
+    "a late change is sent": (
+        "topic differs from table",
+        lambda h: h.topic_out.insert(2, Record(0, 3, 1, row(4))),
+    ),
+    "it goes back": ("reordered", lambda h: h.topic_out.insert(2, Record(0, 3, 1, row(4)))),
+    "one that never was": (
+        "topic differs from table",
+        lambda h: h.topic_out.insert(0, Record(0, 0, 1, row(9))),
+    ),
+    "one is sent twice": ("duplicated", lambda h: h.topic_out.insert(2, Record(0, 3, 1, row(8)))),
+    "a tombstone is missing": ("ghosts", lambda h: h.topic_out.pop()),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED_BREAKS)
+def test_changes_that_are_ordered_by_their_numbers(name: str) -> None:
+    verdict = judge(ordered(), drained=True)
+    assert verdict.clean, verdict.examples
+    fault, break_it = ORDERED_BREAKS[name]
+    history = ordered()
+    break_it(history)
+    assert judge(history, drained=True).counts[fault], judge(history, drained=True)
+
+
+def test_a_user_s_rows_among_ordered_changes() -> None:
+    """A row that a user has changed counts as the one that was sent; after a RESTORE numbers may go back."""
+    history = ordered()
+    history.topic_in[1] = Record(0, 3, 1, row(10), order=10)
+    history.ledger = []
+    history.table = [(1, (10, "user", 7))]
+    history.topic_out[1:2] = [Record(0, 2, 1, row(10)), Record(0, 3, 1, (10, "user", 7))]
+    assert judge(history, drained=True).counts["table differs from topic"] == 1
+    history.user_commits = [UserCommit(6)]
+    assert judge(history, drained=True).clean
+    history.topic_out.insert(1, Record(0, 1, 1, row(10)))
+    history.topic_out.insert(2, Record(0, 1, 1, row(1)))
+    assert judge(history, drained=True).counts["reordered"] == 1
+    history.user_commits.append(UserCommit(3, 1))
+    assert judge(history, drained=True).clean
 
 
 def test_a_hole_before_what_is_there_is_found_though_not_all_is_there_yet() -> None:

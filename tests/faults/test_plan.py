@@ -117,3 +117,19 @@ def test_tables_without_a_key_are_read_by_consumers(tmp_path: Path) -> None:
         definition = config.load(file)
         assert definition.topic.names == lane.topics[:1] and definition.topic.appends
         refuse_unsupported(definition, definition.topic)
+
+
+def test_every_second_lane_whose_deletions_have_a_row_orders_changes(tmp_path: Path) -> None:
+    drawn = [*islice(draw_lanes(7), 60)]
+    lanes = [x for x in drawn if x.by_sequence]
+    assert lanes == [x for x in drawn if not x.is_upsert][::2]
+    assert {lane.engine for lane in lanes} == set(CHOICES["engine"])
+    for lane in lanes:
+        definitions = []
+        for verb in ("ingest", "publish"):
+            file = tmp_path / f"{lane.name}-{verb}.yaml"
+            file.write_text(lane.file(verb, "127.0.0.1:1", "http://127.0.0.1:1"))
+            definitions.append(config.load(file))
+        assert [each.delta.sequence_by for each in definitions] == [("seq",), ()]
+        if lane.reader == "consumer":
+            refuse_unsupported(definitions[0], definitions[0].topic)

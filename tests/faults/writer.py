@@ -31,13 +31,15 @@ _LARGE = 150
 _TRANSACTIONS = 0.12
 _ABORTED = 0.5
 _TOMBSTONES = 0.2
+_BETWEEN = 16
 
 
 class Writer:
     """The only writer of a topic; `burst` returns when the ledger on disk contains what it has sent.
 
     `bad`: the ratio of undecodable records; `large`: the ratio of bursts with many records, so that a
-    version of the table has enough rows for file shards.
+    version of the table has enough rows for file shards; `late`: the ratio of changes whose number is less than that of
+    changes before them.
     """
 
     def __init__(
@@ -52,10 +54,11 @@ class Writer:
         registry: str = "",
         bad: float = 0.0,
         large: float = 0.0,
+        late: float = 0.0,
     ) -> None:
         self._draw = random.Random(seed)
         self._documents = Documents(key, format, registry, topic)
-        self._bad, self._large = bad, large
+        self._bad, self._large, self._late = bad, large, late
         self._rows: dict[int, Row | None] = {}
         self._topic, self._seed = topic, seed
         self._ledger = Path(ledger)
@@ -116,11 +119,13 @@ class Writer:
 
     def _produce(self, producer: Any, fate: str, acked: list[Acked]) -> None:
         self._seq += 1
-        seq, key = self._seq, self._draw.randrange(KEYS)
+        seq, key = self._number(), self._draw.randrange(KEYS)
         gone = self._draw.random() < _TOMBSTONES
         bad = fate != "aborted" and self._draw.random() < self._bad
         row = seq, fate, self._seed
-        value = self._documents.value(key, None if gone else row, self._rows.get(key))
+        # With numbers that order the changes, a deletion must have one of its own.
+        before = row if self._late and gone else self._rows.get(key)
+        value = self._documents.value(key, None if gone else row, before)
         if not bad:
             self._rows[key] = None if gone else row
         told = "bad" if bad else fate
@@ -136,6 +141,15 @@ class Writer:
             headers=[("sent", json.dumps(row).encode())] if gone else None,
             on_delivery=on_delivery,
         )
+
+    def _number(self) -> int:
+        """The number of the next change; one of a late change is between those of two that were sent."""
+        if not self._late:
+            return self._seq
+        if self._draw.random() >= self._late:
+            return self._seq * _BETWEEN
+        ago = self._draw.choice((1, 30, 1000))
+        return max(0, self._seq - self._draw.randint(1, ago)) * _BETWEEN + self._draw.randrange(1, _BETWEEN)
 
 
 def main(spec: str, rate: str) -> None:

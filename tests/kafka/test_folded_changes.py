@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 
@@ -40,7 +41,8 @@ def part(*key: str, **more: Any) -> FoldedChanges:
     key, sequence = key or ("id",), more.pop("sequence", ())
     decoder = made_changes(spec("debezium-json", _TYPES), (*key, *sequence))
     not_null, watermark = more.pop("not_null", ()), more.pop("watermark", None)
-    reading = ChangeReading(decoder, key_decoder, key, sequence, not_null, watermark)
+    returns_all = more.pop("returns_all", False)
+    reading = ChangeReading(decoder, key_decoder, key, sequence, not_null, watermark, returns_all)
     return FoldedChanges(PartitionRange("t", 0, 0, 1), reading, **more)
 
 
@@ -151,6 +153,25 @@ def test_drawn_histories_by_a_sequence_in_any_portions(seed: int, count: int, ke
         for at, name in (c.sequence,)
     ]
     assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+def test_superseded_rows_are_returned_where_they_are_asked_for() -> None:
+    """Of each change that sets a row: it is the last one of its key, or superseded."""
+    events, changes = history(4, 45_000, 40)
+    folded, draw, at = part("id", "sub", returns_all=True), random.Random(4), 0
+    while at < len(events):
+        size = draw.choice([1, 10, 5000])
+        add(folded, *events[at : at + size])
+        at += size
+    superseded = folded.superseded()
+    assert superseded is not None and part().superseded() is None
+    assert folded.size() > superseded.nbytes
+    found = pa.concat_tables([superseded, folded.table()]).to_pylist()
+    set_rows = [{**row, "__kind": None} for row in found if row["__kind"] == "+U"]
+    wanted = [
+        {**dict.fromkeys(_TYPES), **(c.row or {}), "__kind": None} for c in changes if not c.kind.retracts
+    ]
+    assert sorted(set_rows, key=str) == sorted(wanted, key=str)
 
 
 def test_the_bytes_that_are_kept() -> None:

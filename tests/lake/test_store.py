@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.lake import remote_store
 from bridge.lake.local_store import LocalStore
-from bridge.lake.remote_store import RemoteStore
+from bridge.lake.remote_store import RemoteStore, joined
 from bridge.lake.store import Store, at_once
 from bridge.ways import NotThisWay
+from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore
 
 
@@ -86,6 +88,8 @@ def test_parquet_is_read_in_parts(store: Store, rows: int) -> None:
     written = pa.BufferOutputStream()
     pq.write_table(table, written, row_group_size=100_000)
     store.create("f.parquet", written.getvalue())
+    if isinstance(store, RemoteStore):  # as another process sees it
+        remote_store.kept.forget(store, "f.parquet")
     source = store.open("f.parquet", written.getvalue().size)
     assert (
         pq.ParquetFile(source.file(), pre_buffer=False)
@@ -95,6 +99,65 @@ def test_parquet_is_read_in_parts(store: Store, rows: int) -> None:
     source.fetch([(0, 4), (4, 100)])
     assert source.file().read(4) == b"PAR1"
     assert pq.ParquetFile(source.file(), pre_buffer=False).read().equals(table)
+
+
+def test_what_was_written_or_read_last_is_kept(
+    object_store: ObjectStore, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small files, the ends of large ones, columns, vectors: a batch looks at the same ones again."""
+    monkeypatch.setattr(remote_store, "KEPT_BYTES", 24 << 20)
+    table, written = pa.table({"id": range(400_000), "v": range(400_000)}), pa.BufferOutputStream()
+    pq.write_table(table, written, row_group_size=100_000)
+    with LossyProxy("127.0.0.1", object_store.port) as proxy:
+        options = object_store.delta_rs_options() | {"aws_endpoint": proxy.url}
+        store = RemoteStore(f"{object_store.root}/{unique('store')}", options)
+
+        def requests(name: str, columns: list[str] | None = None) -> int:
+            proxy.requests.clear()
+            size = {"small": 4, "large": written.getvalue().size}[name]
+            file = store.open(name, size).file()
+            if name == "large":
+                found = pq.ParquetFile(file, pre_buffer=False).read_row_group(1, columns)
+                assert found.equals(table.slice(100_000, 100_000).select(columns or []))
+            else:
+                assert file.read() == b"1234" and store.range(name, 1, 3) == b"23"
+            return len(proxy.requests)
+
+        def all_of_them() -> tuple[int, ...]:
+            return (
+                requests("small"),
+                requests("large", []),
+                requests("large", ["id"]),
+                requests("large", ["v"]),
+            )
+
+        store.create("small", b"1234")
+        store.create("large", written.getvalue())
+        assert all_of_them() == (0, 0, 1, 1)
+        assert all_of_them() == (0, 0, 0, 0)
+        for other in map(str, range(40)):
+            store.create(other, bytes(1 << 20))
+        assert all_of_them() == (1, 1, 1, 1), "too much was written since"
+        assert all_of_them() == (0, 0, 0, 0)
+        store.create("vectors", bytes(2 << 20) + b"vector" + bytes(2 << 20))
+        proxy.requests.clear()
+        at = (2 << 20, (2 << 20) + 6)
+        assert [store.range("vectors", *at) for _ in range(3)] == [b"vector"] * 3
+        assert len(proxy.requests) == 1
+        of_task = pickle.loads(pickle.dumps(store))
+        of_task.create("of a task", b"1")
+        assert (of_task.range("of a task", 0, 1), of_task.range("of a task", 0, 1)) == (b"1", b"1")
+        assert len(proxy.requests) == 4, "a task keeps nothing"
+        store.replace("small", b"5678")
+        assert store.open("small", 4).file().read() == b"5678"
+        store.delete("small")
+        with pytest.raises(FileNotFoundError):
+            store.open("small", 4).file().read()
+
+
+def test_ranges_that_meet_are_one_request() -> None:
+    assert joined([(5, 9), (0, 5), (20, 30), (22, 25), (9, 10)]) == [(0, 10), (20, 30)]
+    assert joined([]) == []
 
 
 def test_a_task_gets_it(store: Store) -> None:

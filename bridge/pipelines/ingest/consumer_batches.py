@@ -16,6 +16,7 @@ from math import floor
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from bridge import failpoints, watchdog
@@ -112,10 +113,13 @@ def apply_latest(
 
 
 def _judged(definition: Definition, table: Table, batch: LatestBatch) -> tuple[int, tuple[str, ...]]:
-    """How many rows break a rule of the gate, and its warnings. Raises QualityError under `gate: fail`."""
+    """How many rows break a rule of the gate, and its warnings. Raises QualityError under `gate: fail`, and NotThisWay
+    where it quarantines a record, which Spark's path reads once more."""
     if definition.gate is None:
         return 0, ()
-    rows = changes_frame(table, batch.changes)
+    rows = changes_frame(table, pa.concat_tables([batch.changes, batch.superseded]))
+    if row_gate.diverts(definition, rows):
+        raise NotThisWay("the gate quarantines a row")
     return row_gate.enforce_before_write(definition, rows, row_gate.aggregate(definition, rows))
 
 

@@ -46,6 +46,9 @@ class LatestBatch:
     upserts: int
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark column in each partition with such a row; empty without a WATERMARK."""
+    superseded: pa.Table
+    """Under `gate: quarantine`, which judges each row: the '+U' rows that are not the last change of their key, in the
+    same columns. Else empty."""
 
 
 class ConsumerReader:
@@ -57,6 +60,7 @@ class ConsumerReader:
         self._key, self._sequence = definition.primary_key, definition.delta.sequence_by
         self._not_null = not_null_columns(definition)
         self._decodes_all = not definition.compacts_first
+        self._returns_all = definition.quarantines_rows
         self._partitions = {c.partition for c in definition.constraints if c.partition is not None}
         self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
         self._limit_bytes = definition.merge.max_batch_bytes
@@ -74,6 +78,7 @@ class ConsumerReader:
         task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
         parts = self._job.run(ranges, task, tag=job_group)
         changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
+        superseded = [rows for part in parts if (rows := part.superseded()) is not None]
         keys = changes.select(list(self._key))
         if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
             raise NotThisWay("a key is in two partitions, or written in two ways")
@@ -88,6 +93,9 @@ class ConsumerReader:
             ),
             upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
             newest_event_ms={name: at // 1000 for part in parts for name, at in part.newest.items()},
+            superseded=pa.concat_tables(
+                [changes.slice(0, 0), *(t.select(changes.column_names) for t in superseded)]
+            ),
         )
 
     def cancel(self, job_group: str) -> None:
@@ -110,6 +118,7 @@ class ConsumerReader:
             columns=self._table.columns,
             metadata={column.name: column.key for column in schema.metadata},
             decodes_all=self._decodes_all,
+            returns_all=self._returns_all,
             not_null=self._not_null,
             watermark=schema.watermark.column if schema.watermark else None,
             timeout=TIMEOUT_SECONDS,
@@ -133,6 +142,7 @@ class ConsumerReader:
                 sequence=self._sequence,
                 not_null=self._not_null,
                 watermark=schema.watermark.column if schema.watermark else None,
+                returns_all=self._returns_all,
             ),
             timeout=TIMEOUT_SECONDS,
             limit_bytes=limit_bytes,

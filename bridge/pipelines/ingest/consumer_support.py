@@ -25,8 +25,6 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     table accepts the files of their tasks (see `append_files`).
     """
     schema = topic.schema
-    if definition.quarantines_rows and not topic.appends:
-        raise NotThisWay("the gate quarantines rows, superseded ones, too")
     if definition.delta.apply_as_delete is not None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
     if definition.delta.ignore_nulls:
