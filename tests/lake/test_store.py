@@ -17,7 +17,7 @@ from bridge.lake.remote_store import RemoteStore, joined
 from bridge.lake.store import Store, at_once
 from bridge.ways import NotThisWay
 from tests.lossy_proxy import LossyProxy
-from tests.object_store import BUCKET, ObjectStore
+from tests.object_store import BUCKET, ObjectStore, only_on_s3
 
 
 @pytest.fixture(params=["a folder", "a bucket"])
@@ -105,6 +105,7 @@ def test_what_was_written_or_read_last_is_kept(
     object_store: ObjectStore, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small files, the ends of large ones, columns, vectors: a batch looks at the same ones again."""
+    only_on_s3(object_store)  # the proxy stands before it
     monkeypatch.setattr(remote_store, "KEPT_BYTES", 24 << 20)
     table, written = pa.table({"id": range(400_000), "v": range(400_000)}), pa.BufferOutputStream()
     pq.write_table(table, written, row_group_size=100_000)
