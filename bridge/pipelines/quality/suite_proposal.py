@@ -56,9 +56,9 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     with feed_errors(table, version, version):
         frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         rows, columns = _profile(frame)
-    key = definition.primary_key
+    event_time = _event_time(definition, columns)
     suite = propose_suite(
-        definition.name, columns, rows=rows, key=key, event_time_column=_event_time(definition, columns)
+        definition.name, columns, rows=rows, key=definition.row_key, event_time_column=event_time
     )
     refuse_existing(spark, file, overwrite=overwrite)
     write_suite_file(spark, suite_text(suite), file)
