@@ -23,6 +23,8 @@ from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.maintain import maintain
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.quality.check import check
+from bridge.pipelines.quality.suite_proposal import propose
 from bridge.pipelines.resync import topic_to_table
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.rows import Change, RowKind, intervals
@@ -296,6 +298,18 @@ def test_intervals_are_published_by_key_and_start(make: Callable[..., World]) ->
     last = {key: value and json.loads(value) for key, value in world.received()}
     found = [v and [v["name"], v["valid_from"][17:19], v["valid_to"][17:19]] for _, v in sorted(last.items())]
     assert found == [["a", "01", "03"], ["b", "03", "05"], None]
+
+
+@pytest.mark.slow
+def test_a_check_finds_rows_that_overlap(make: Callable[..., World]) -> None:
+    world = make(sections="quality: {suite: suite.json, on-failure: warn}\n")
+    applied(world, add(1, "a", 1), add(1, "b", 3), delete(1, 5), add(2, "x", 2))
+    propose(world.spark, world.definition())
+    verdict = check(world.spark, world.definition()).verdict
+    assert verdict.success, [(o.title, o.observed, o.reason) for o in verdict.failed]
+    world.sql("UPDATE t SET `__valid_to` = timestamp_seconds(4) WHERE name = 'a'")
+    failed = check(world.spark, world.definition()).verdict.failed
+    assert [(o.type, o.example_keys) for o in failed] == [("expect_history_to_be_whole", ({"id": 1},))]
 
 
 @pytest.mark.slow
