@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -161,7 +162,7 @@ class Engines:
     def _merge_intervals(self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress) -> Merged:
         """Merge the changes of intervals; remembers the deletions among the changes first."""
         table, known = memory.table, memory.of_keys(changes) if self._remembers else None
-        timeline = Timeline.of_batch(table, changes, memory.key, known).persist()
+        timeline = self._timeline(table, changes, memory.key, known).persist()
         try:
             adds, deletions, without_effect = timeline.counts()
             if deletions:
@@ -172,6 +173,20 @@ class Engines:
         finally:
             timeline.unpersist()
         return replace(merged, result=replace(merged.result, without_effect=without_effect))
+
+    def _timeline(
+        self, table: Table, changes: DataFrame, key: Sequence[str], deletions: DataFrame | None = None
+    ) -> Timeline:
+        """The timeline of a batch; the driver reads the rows of its keys where it would merge them."""
+        rows = None
+        if self._driver is not None:
+            with suppress(NotThisWay):  # `merge` tells the reason
+                rows = frame_of(
+                    table.spark,
+                    self._driver.rows_since(table, changes, key),
+                    T.StructType(list(table.fields)),
+                )
+        return Timeline.of_batch(table, changes, key, deletions, rows)
 
     def _settled(
         self, memory: DeleteMemory, changes: DataFrame | pa.Table, adds: int
@@ -220,7 +235,7 @@ class Engines:
             return told(Engine.SPARK.value, _CONFIGURED)
         timeline = None
         if table.target.history is not None:
-            timeline = Timeline.of_batch(table, changes, key).persist()
+            timeline = self._timeline(table, changes, key).persist()
             changes, key = timeline.changes(), table.target.row_key(key)
         try:
             self._driver.refuse(table, changes, key=key)

@@ -77,18 +77,25 @@ class Timeline:
 
     @classmethod
     def of_batch(
-        cls, table: Table, changes: DataFrame, key: Sequence[str], deletions: DataFrame | None = None
+        cls,
+        table: Table,
+        changes: DataFrame,
+        key: Sequence[str],
+        deletions: DataFrame | None = None,
+        rows: DataFrame | None = None,
     ) -> Timeline:
-        """The same from the first of the persisted `changes` of each key on, with the rows that the table has now. No
-        earlier row changes: each interval begins after the end of the one before it, or with it."""
-        history, (sequence,) = _history(table), table.target.sequence_by
-        rows = table.delta().toDF().select(*map(col, table.columns)).alias("t")
-        predicate = key_predicate(changes, key, "t").condition
-        rows = rows if predicate is None else rows.where(predicate)
-        first = changes.groupBy(*map(col, key)).agg(F.min(col(sequence)).alias(_LEAST)).alias("c")
-        ends = col(history.valid_to, "t")
-        touched = same_key(key, "t", "c") & (ends.isNull() | (ends >= col(_LEAST, "c")))
-        return cls.of(table, changes, key, rows.join(first, touched, "left_semi"), deletions)
+        """The same of the persisted `changes`, with the rows that the table has now. Rows that end before the first
+        change of their key are left out, as they stay as they are. `rows` are the others, where they are known."""
+        if rows is None:
+            history, (sequence,) = _history(table), table.target.sequence_by
+            whole = table.delta().toDF().select(*map(col, table.columns)).alias("t")
+            predicate = key_predicate(changes, key, "t").condition
+            whole = whole if predicate is None else whole.where(predicate)
+            first = changes.groupBy(*map(col, key)).agg(F.min(col(sequence)).alias(_LEAST)).alias("c")
+            ends = col(history.valid_to, "t")
+            touched = same_key(key, "t", "c") & (ends.isNull() | (ends >= col(_LEAST, "c")))
+            rows = whole.join(first, touched, "left_semi")
+        return cls.of(table, changes, key, rows, deletions)
 
     def persist(self) -> Timeline:
         """The same, persisted; `unpersist` ends that."""

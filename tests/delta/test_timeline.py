@@ -158,7 +158,7 @@ def test_columns_are_the_oracle(spark: SparkSession, histories: Steps) -> None:
 
 
 @pytest.mark.slow
-@settings(GENERATED, max_examples=30)
+@settings(GENERATED, max_examples=40)
 @given(histories=DRAWN)
 def test_columns_are_the_oracle_of_many_histories(spark: SparkSession, histories: Steps) -> None:
     check_columns(spark, histories)
