@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ __all__ = [
     "FormatSpec",
     "Gate",
     "GateAction",
+    "History",
     "Maintenance",
     "MergeSettings",
     "OnFailure",
@@ -153,6 +154,21 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class History:
+    """`delta.history: scd2`: the table has a row for each interval in which its key had these values. The fields are
+    names of columns (`delta.history-columns`): the sequence from which the row is valid, that before which it ends,
+    null for the row that is valid now, and whether it is that one."""
+
+    valid_from: str = "__valid_from"
+    valid_to: str = "__valid_to"
+    current: str = "__current"
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        return self.valid_from, self.valid_to, self.current
+
+
+@dataclass(frozen=True)
 class DeltaTarget:
     """The location of the table: exactly one of `path` and `table` is set."""
 
@@ -176,6 +192,8 @@ class DeltaTarget:
     """`delta.ignore-null-updates`: the columns whose values a row keeps where a change that sets it has NULL."""
     sequence_metadata: Mapping[str, str] = field(default_factory=dict)
     """The METADATA keys of those columns of `sequence_by` that have one."""
+    history: History | None = None
+    """`delta.history`: None where the table has one row for each key; else `sequence_by` is one column."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -185,7 +203,13 @@ class DeltaTarget:
         found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
+        if self.history is not None:
+            found |= {"history": "scd2", "history-columns": ", ".join(self.history.columns)}
         return found | ({"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {})
+
+    def row_key(self, key: Sequence[str]) -> tuple[str, ...]:
+        """What identifies a row, where `key` is the PRIMARY KEY of the DDL."""
+        return (*key, self.history.valid_from) if self.history and key else tuple(key)
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -312,6 +336,11 @@ class Definition:
     @property
     def primary_key(self) -> tuple[str, ...]:
         return self.topic.schema.primary_key
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that identify a row of the table: those of the PRIMARY KEY and, in a history, the start."""
+        return self.delta.row_key(self.primary_key)
 
     @property
     def gate(self) -> Gate | None:

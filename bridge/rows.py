@@ -60,6 +60,35 @@ def replay(
     return rows
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A row of a history, valid from the sequence `start` until before `end`; the current one has no end."""
+
+    row: Row
+    start: Any
+    end: Any = None
+
+
+def intervals(changes: Iterable[Change]) -> dict[Hashable, list[Interval]]:
+    """Fold `changes`, in the given order, whose sequences have one value each, to the history of each key that has had
+    a row: its intervals, by their starts.
+
+    An add starts an interval, and the change of its key with the next greater sequence ends it, if there is one. Of
+    changes of a key with the same sequence the last one counts alone.
+    """
+    events: dict[Hashable, dict[Any, Row | None]] = {}
+    for change in changes:
+        row = None if change.kind.retracts else change.row or {}
+        events.setdefault(change.key, {})[change.sequence[0]] = row
+    histories: dict[Hashable, list[Interval]] = {}
+    for key, of_key in events.items():
+        starts = sorted(of_key)
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            if (row := of_key[start]) is not None:
+                histories.setdefault(key, []).append(Interval(row, start, end))
+    return histories
+
+
 def compact(changes: Sequence[Change]) -> list[Change]:
     """Return the last change per key: ordered by sequence, then position, retractions before adds at one position.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from random import Random
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.rows import Change, RowKind, compact, replay
+from bridge.rows import Change, Interval, RowKind, compact, intervals, replay
 
 
 def change(kind: str, key: int, value: int | None = None, *position: int) -> Change:
@@ -95,3 +96,37 @@ def test_by_a_sequence_the_order_of_batches_does_not_matter(
                 newest[change.key] = change
         done += batch_changes
         assert replay(newest.values()) == replay(compact(done))
+
+
+def at(kind: str, value: int | None, sequence: int) -> Change:
+    return Change(RowKind(kind), 1, None if value is None else {"v": value}, (), (sequence,))
+
+
+def test_a_history_has_a_row_from_each_change_to_the_next() -> None:
+    history = [at("+U", 10, 1), at("+U", 30, 3), at("-D", None, 5), at("+I", 80, 8)]
+    rows = [Interval({"v": 10}, 1, 3), Interval({"v": 30}, 3, 5), Interval({"v": 80}, 8)]
+    assert intervals(history) == {1: rows}
+    late = [at("+U", 20, 2), at("-D", None, 4), at("-D", None, 0), at("+U", 31, 3)]
+    split = [Interval({"v": 10}, 1, 2), Interval({"v": 20}, 2, 3), Interval({"v": 31}, 3, 4), rows[2]]
+    assert intervals([*history, *late]) == {1: split}
+    assert intervals([at("+U", 1, 1), at("-D", None, 1)]) == {}
+
+
+@given(late, st.randoms(use_true_random=False))
+def test_the_rows_of_a_history_follow_each_other(
+    steps: list[tuple[str, int, int, int]], dice: Random
+) -> None:
+    """They do not overlap, the last one is the row that the greatest sequence leaves, and changes of other sequences
+    may come in any order."""
+    history = [
+        Change(RowKind(kind), key, {"v": value}, (position,), (sequence,))
+        for position, (kind, key, sequence, value) in enumerate(steps)
+    ]
+    found = intervals(history)
+    for rows in found.values():
+        assert all(a.start < a.end <= b.start for a, b in itertools.pairwise(rows))
+    current = {key: rows[-1].row for key, rows in found.items() if rows[-1].end is None}
+    assert current == replay(compact(history))
+    order = {sequence: dice.random() for sequence in range(5)}
+    mixed = sorted(history, key=lambda c: order[c.sequence[0]])
+    assert intervals(mixed) == intervals([*mixed, *history]) == found

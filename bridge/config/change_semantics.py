@@ -1,12 +1,12 @@
-"""Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, the condition
-of `apply-as-delete`, and the columns of `ignore-null-updates`."""
+"""Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, those of
+`history`, the condition of `apply-as-delete`, and the columns of `ignore-null-updates`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bridge.ddl import condition
-from bridge.definition import Topic
+from bridge.definition import History, Topic
 from bridge.errors import OptionError
 from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
@@ -59,6 +59,33 @@ def sequence_columns(
 def sequence_metadata(names: Sequence[str], topic: Topic) -> dict[str, str]:
     """Returns the METADATA keys of those of the columns that have one."""
     return {column.name: column.key for column in topic.schema.metadata if column.name in names}
+
+
+def history_of(columns: Sequence[str], topic: Topic, sequence: Sequence[str]) -> History:
+    """Returns the history in these columns of a table whose changes are ordered by `sequence`.
+
+    Raises OptionError unless one column orders them, which a deletion has of its own, and for columns that the DDL has,
+    too.
+    """
+    if len(sequence) != 1:
+        raise OptionError(
+            "delta.history: a row is valid from the value of one column of its record to that of the next change, so "
+            f"{POSITION}, which has no order over partitions, and several columns cannot be it; set "
+            "delta.sequence-by to a column, for example one METADATA FROM 'timestamp'"
+        )
+    if not topic.is_upsert and sequence[0] not in (column.name for column in topic.schema.metadata):
+        raise OptionError(
+            f"delta.history: a deletion of {topic.value.name} has the {sequence[0]!r} of the row that it deletes, so "
+            "it would end this row where it begins, and leave nothing of it; set delta.sequence-by to a column of the "
+            "record, for example one METADATA FROM 'timestamp'"
+        )
+    in_ddl = {name.lower(): name for name in topic.schema.names}
+    for name in columns:
+        if name.lower() in in_ddl:
+            raise OptionError(
+                f"delta.history-columns: {in_ddl[name.lower()]!r} is a column of the DDL; choose another name"
+            )
+    return History(*columns)
 
 
 def delete_condition(

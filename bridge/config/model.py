@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from bridge.config import validators
 from bridge.config.quality_section import QualitySection
 from bridge.config.validators import TABLE_NAME, Properties, Section, TableLocation, kebab
+from bridge.definition import History
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
@@ -108,6 +109,16 @@ class DeltaSection(Section):
         "the PRIMARY KEY, or a list of them.",
     )
 
+    history: Literal["scd2"] | None = Field(
+        default=None,
+        description="scd2: the table keeps a row for each interval in which a key had the same values, by sequence-by.",
+    )
+    history_columns: Annotated[list[str], AfterValidator(validators.check_history_columns)] = Field(
+        default_factory=lambda: list(History().columns),
+        description="With history: the columns that the table has beside those of the DDL: where a row begins, where "
+        "it ends, and whether it is the current one.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -117,6 +128,8 @@ class DeltaSection(Section):
                 "delete-memory has no effect with sequence-by: position; set sequence-by, or remove it"
             )
         is_ordered = self.sequence_by != "position"
+        if self.history is None and "history_columns" in self.model_fields_set:
+            raise ValueError("history-columns has no effect without history; set history: scd2, or remove it")
         used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
         for key, is_used in (used | {"ignore-null-updates": bool(self.ignore_null_updates)}).items():
             if is_used and self.merge_columns:

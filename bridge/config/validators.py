@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from bridge.definition import History
 from bridge.metrics.prometheus import parsed
 from bridge.options.kinds import duration_ms, size_bytes
 
@@ -85,6 +86,17 @@ def check_sequence(value: Any) -> Any:
     if not texts or len(set(texts)) < len(names):
         raise ValueError("not legal; legal values are position, a column and lists of different columns")
     return value
+
+
+def check_history_columns(names: list[str]) -> list[str]:
+    """Accepts three different names; with two underscores at its beginning only a name that is a default."""
+    legal = [name for name in names if re.fullmatch(r"(?!__)[A-Za-z_]\w*", name) or name in History().columns]
+    if not len({name.lower() for name in legal}) == len(names) == len(History().columns):
+        raise ValueError(
+            "not legal; legal values are lists of three different names, like [valid_from, valid_to, is_current], of "
+            "letters, digits and underscores, which do not begin with two of these"
+        )
+    return names
 
 
 def check_ignored_nulls(value: Any) -> Any:

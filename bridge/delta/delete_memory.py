@@ -88,13 +88,17 @@ class DeleteMemory:
         """True when no deletion is remembered."""
         return self.stored.is_empty()
 
-    def without_older(self, changes: DataFrame) -> DataFrame:
-        """Leave out those of the persisted `changes`, one for each key, that are older than a deletion of their key."""
+    def of_keys(self, changes: DataFrame) -> DataFrame:
+        """The deletions of the keys of the persisted `changes`, some of them several times."""
         keys = changes.select(*map(col, self.key)).alias("k")
         predicate = key_predicate(changes, self.key, "m").condition
         rows = self.stored.delta().toDF().alias("m")
         rows = rows if predicate is None else rows.where(predicate)
-        of_batch = rows.join(keys, same_key(self.key, "m", "k"), "left_semi").alias("m")
+        return rows.join(keys, same_key(self.key, "m", "k"), "left_semi")
+
+    def without_older(self, changes: DataFrame) -> DataFrame:
+        """Leave out those of the persisted `changes`, one for each key, that are older than a deletion of their key."""
+        of_batch = self.of_keys(changes).alias("m")
         is_older = same_key(self.key, "c", "m") & (self._sequence("c") < self._sequence("m"))
         return changes.alias("c").join(of_batch, is_older, "left_anti")
 

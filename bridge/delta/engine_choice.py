@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
+from bridge.delta.timeline import Timeline
 from bridge.delta.txn_settings import committed_version
 from bridge.errors import TableError
 from bridge.ingest_progress import IngestProgress
@@ -130,6 +132,8 @@ class Engines:
 
         They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
         are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
+        Under `delta.history` they are a frame with one change for each key and sequence, and what is merged are the
+        changes of intervals that they make (`timeline`).
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
@@ -139,17 +143,50 @@ class Engines:
             self._memory = DeleteMemory.open(table, key)
             self._remembers = not self._memory.is_empty()
         memory = self._memory.on(table.spark)
-        newer, adds = self._settled(memory, changes, adds)
-        try:
-            merged = self._merge(table, newer, key=key, adds=adds, progress=progress)
-        finally:
-            if isinstance(newer, DataFrame) and newer is not changes:
-                newer.unpersist()
+        if table.target.history is not None:
+            assert isinstance(changes, DataFrame)
+            merged = self._merge_intervals(memory, changes, progress)
+        else:
+            newer, adds = self._settled(memory, changes, adds)
+            try:
+                merged = self._merge(table, newer, key=key, adds=adds, progress=progress)
+            finally:
+                if isinstance(newer, DataFrame) and newer is not changes:
+                    newer.unpersist()
         warning = None
         if self._remembers and time.monotonic() >= self._forget_at:
             warning = memory.forget(progress.newest_ms)
             self._forget_at = time.monotonic() + _FORGET_SECONDS
         return replace(merged, warnings=(warning,) if warning else ())
+
+    def _merge_intervals(self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress) -> Merged:
+        """Merge the changes of intervals; remembers the deletions among the changes first."""
+        table, known = memory.table, memory.of_keys(changes) if self._remembers else None
+        timeline = self._timeline(table, changes, memory.key, known).persist()
+        try:
+            adds, deletions, without_effect = timeline.counts()
+            if deletions:
+                memory.remember(changes)
+                self._remembers = True
+            key = table.target.row_key(memory.key)
+            merged = self._merge(table, timeline.changes(), key=key, adds=adds, progress=progress)
+        finally:
+            timeline.unpersist()
+        return replace(merged, result=replace(merged.result, without_effect=without_effect))
+
+    def _timeline(
+        self, table: Table, changes: DataFrame, key: Sequence[str], deletions: DataFrame | None = None
+    ) -> Timeline:
+        """The timeline of a batch; the driver reads the rows of its keys where it would merge them."""
+        rows = None
+        if self._driver is not None:
+            with suppress(NotThisWay):  # `merge` tells the reason
+                rows = frame_of(
+                    table.spark,
+                    self._driver.rows_since(table, changes, key),
+                    T.StructType(list(table.fields)),
+                )
+        return Timeline.of_batch(table, changes, key, deletions, rows)
 
     def _settled(
         self, memory: DeleteMemory, changes: DataFrame | pa.Table, adds: int
@@ -196,10 +233,17 @@ class Engines:
         """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
         if self._driver is None:
             return told(Engine.SPARK.value, _CONFIGURED)
+        timeline = None
+        if table.target.history is not None:
+            timeline = self._timeline(table, changes, key).persist()
+            changes, key = timeline.changes(), table.target.row_key(key)
         try:
             self._driver.refuse(table, changes, key=key)
         except NotThisWay as reason:
             return told(Engine.SPARK.value, self._why_spark(table, reason))
+        finally:
+            if timeline is not None:
+                timeline.unpersist()
         return told(Engine.DRIVER.value, self._reason)
 
     @property

@@ -35,10 +35,14 @@ class MergeResult:
     """True when this very commit was there already (the answer to the first attempt was lost); the counts are 0."""
     files: FileChanges | None = field(default=None, compare=False)
     """None where the engine does not know the actions of its commit."""
+    without_effect: int | None = field(default=None, compare=False)
+    """How many changes of keys had no effect; None where that is what the rows that were changed leave over."""
 
     def unchanged(self, keys: int) -> int:
         """How many changes of so many keys had no effect; 0, too, where another writer has left several rows of a key,
         and more rows were changed than there are keys."""
+        if self.without_effect is not None:
+            return self.without_effect
         return max(0, keys - self.inserted - self.updated - self.deleted)
 
 

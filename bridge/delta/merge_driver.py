@@ -23,7 +23,8 @@ import numpy as np
 from pyroaring import BitMap
 from pyspark.sql import DataFrame
 
-from bridge.columns import KIND
+from bridge.backend.plans import estimated_bytes
+from bridge.columns import KIND, col
 from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes
 from bridge.delta.commit_files import file_changes
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _KEY_TWICE = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+_OTHER_COLUMNS = "the columns of the table have changed meanwhile"
 _MIN_ROWS_A_CHANGE = 10
 """With fewer rows than these for each change, a copy of the files costs less than marks and later rewrites."""
 _COPIES_AT_ONCE = 2
@@ -117,6 +119,39 @@ class DriverEngine:
     ) -> MergeResult:
         """Do as `merge`, with changes that are in the driver already: the columns that `merge` asks for."""
         return self._merge_within(self.limits, table, changes, key, progress, semantics)
+
+    def rows_since(self, table: Table, changes: DataFrame, key: Sequence[str]) -> pa.Table:
+        """The rows of a history that have the key of one of the persisted `changes` and do not end before the first
+        sequence among all of these, in the table's columns and no order. Raises NotThisWay as `merge` does for a change
+        of each of these keys, and where the rows are beyond `limits`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        assert table.target.history is not None
+        snapshot = self._newest(table)
+        refuse_unsupported_table(snapshot, key)
+        schema, columns = arrow_schema(snapshot.metadata), list(table.columns)
+        if not set(columns) <= set(schema.names):
+            raise NotThisWay(_OTHER_COLUMNS)
+        if self.limits is not None:
+            self.limits.refuse_batch(estimated_bytes(changes))
+        (sequence,), end = table.target.sequence_by, table.target.history.valid_to
+        given = changes.select(*map(col, (*key, sequence))).toArrow()
+        found = [pa.schema([schema.field(name) for name in columns]).empty_table()]
+        if given.num_rows:
+            keys = given.group_by(list(key)).aggregate([])
+            keys = pa.table({name: keys[name].cast(schema.field(name).type) for name in key})
+            first = pc.min(given[sequence].cast(schema.field(end).type))
+            with _unreadable_files():
+                wanted, names = self._candidates(table, snapshot, keys, key)
+                files = at_once(partial(open_file, snapshot, schema=schema), names)
+                for rows in (matches.rows.select(columns) for matches in find_rows(files, wanted)):
+                    is_late = pc.fill_null(pc.greater_equal(rows[end], first), True)
+                    found.append(rows.filter(is_late))
+        result = pa.concat_tables(found)
+        if self.limits is not None:
+            self.limits.refuse_batch(result.nbytes)
+        return result
 
     def _merge_within(
         self,
@@ -308,7 +343,7 @@ def _prepared(table: Table, changes: pa.Table, schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     if not set(table.columns) <= set(schema.names):
-        raise NotThisWay("the columns of the table have changed meanwhile")
+        raise NotThisWay(_OTHER_COLUMNS)
     more = [name for name in changes.column_names if name not in (*table.columns, KIND)]
     return pa.table(
         {

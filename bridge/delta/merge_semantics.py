@@ -303,7 +303,10 @@ def merge_own_columns(columns: Sequence[str], key: Sequence[str]) -> MergeStatem
 
 
 def semantics_of(target: DeltaTarget) -> MergeSemantics:
-    """The semantics by which an ingest merges into `target`."""
+    """The semantics by which an ingest merges into `target`; of a history the changes of its intervals, by their
+    `row_key`, which depend on the sequences of all changes already (`timeline`)."""
+    if target.history is not None:
+        return upsert_by_key
     if target.sequence_by:
         return partial(upsert_by_sequence, sequence=target.sequence_by)
     return merge_own_columns if target.merge_columns else upsert_by_key

@@ -89,6 +89,12 @@ class Table:
         return tuple(f.name for f in self.fields)
 
     @property
+    def change_fields(self) -> tuple[T.StructField, ...]:
+        """The columns that a change has: those of the definition but for what a history has beside them."""
+        own = self.target.history.columns if self.target.history else ()
+        return tuple(f for f in self.fields if f.name not in own)
+
+    @property
     def deletion_vectors(self) -> bool:
         """True when a MERGE marks rows as deleted instead of rewriting their files."""
         return is_on(self.properties, "delta.enableDeletionVectors")

@@ -56,6 +56,7 @@ def parse(text: str, file: str) -> Suite:
         from great_expectations.core import ExpectationSuite
 
         import bridge.quality.expectations
+        import bridge.quality.histories
         import bridge.quality.referential_integrity  # noqa: F401
 
         for number, item in enumerate(items, 1):

@@ -14,6 +14,7 @@ _BETWEEN_TEMPLATE = "greater than or equal to $min_value and less than or equal 
 _GROUPED_FROM = 10_000
 _EXPECTED_TEXTS = {
     "expect_change_feed_to_give_table": "the same rows",
+    "expect_history_to_be_whole": "each row ends where it may",
     "expect_key_to_be_unique": "each key once",
     "expect_keys_to_stay_in_their_partition": "each key in one partition",
     "expect_rows_to_refer_to_table": "a matching row for each reference",

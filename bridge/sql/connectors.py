@@ -145,7 +145,8 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
-CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS)
+HISTORY = "bridge.history"
+CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS, HISTORY)
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
 
@@ -158,6 +159,12 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
             raise OptionError(
                 f"'{key}' is about the records of a topic; remove it from '{table.connector.value}'"
             )
+    if HISTORY in options:
+        raise OptionError(
+            f"'{HISTORY}' is refused, because the queries of a script read a topic as one row for each PRIMARY KEY; "
+            "keep the history by a pipeline file with `delta: {history: scd2}`, and read its table with "
+            "'connector' = 'delta' and the column of its starts in the PRIMARY KEY"
+        )
     if DELETE_MEMORY in options and SEQUENCE_BY not in options:
         raise OptionError(
             f"'{DELETE_MEMORY}' has no effect without '{SEQUENCE_BY}'; set it, or remove this one"

@@ -88,9 +88,8 @@ class Bench:
         """Writes the case's pipeline file for `topic` and loads it; raises what config.load raises."""
         options = self.reachable(pipeline.options_of(part, topic, self.world.broker.bootstrap))
         statement = pipeline.create_table(part, options, writes=writes)
-        return pipeline.write(
-            self.folder, f"{self.name}-{name}", statement, cut=cut, sections=sections, follows=follows
-        )
+        more: dict[str, Any] = {"cut": cut, "sections": sections, "follows": follows}
+        return pipeline.write(self.folder, f"{self.name}-{name}", statement, delta=part.take("delta"), **more)
 
     def reachable(self, options: dict[str, str]) -> dict[str, str]:
         """Returns `options` with the URL of the run's schema registry in place of the placeholder."""

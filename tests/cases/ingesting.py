@@ -76,8 +76,13 @@ def from_elsewhere(part: Part) -> Part:
 class _Ingest:
     def __init__(self, bench: Bench, part: Part, topic: str, definition: Definition) -> None:
         self.bench, self.part, self.topic, self.definition = bench, part, topic, definition
-        self.shape = shape_of(part)
+        self.shape = self._shape()
         self.summary = Summary("", "ingest")
+
+    def _shape(self) -> Shape:
+        """The columns of the DDL, and those that the table has beside them."""
+        added = [(c["name"], c["type"]) for c in self.part.take("added_columns") or []]
+        return [*shape_of(self.part), *(types(added) if added else {}).items()]
 
     def through(self, steps: list[Part], error: dict[str, Any] | None) -> None:
         if self.part.take("records_before_start") and self.definition.topic.startup.mode == "latest-offset":
@@ -101,7 +106,7 @@ class _Ingest:
         """Updates the DDL to the columns that this step expects, like a user before the step."""
         columns = schema_changes.after(step, columns_of(self.part))
         self.part.data["columns"] = [{"name": name, "type": type} for name, type in columns]
-        self.shape = shape_of(self.part)
+        self.shape = self._shape()
         self.definition = self.bench.define(self.part, self.topic, follows=True)
 
     def _feed(self, step: Part) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bridge import config
 from bridge.definition import Definition
@@ -167,11 +169,13 @@ def write(
     cut: int | None = None,
     sections: str = "",
     follows: bool = False,
+    delta: Mapping[str, Any] | None = None,
 ) -> Definition:
     """Writes the pipeline file and its DDL into `folder`, and loads it like the command line.
 
     The table is `folder/table` whatever the name, so that pipelines of one folder share it. `cut` bounds a
-    batch; `follows` lets the table follow changes of the DDL. Raises what config.load raises.
+    batch; `follows` lets the table follow changes of the DDL; `delta` has more keys of this section. Raises what
+    config.load raises.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.sql").write_text(statement, encoding="utf-8")
@@ -180,7 +184,8 @@ def write(
     file = folder / f"{name}.yaml"
     file.write_text(
         f"version: 1\nname: {name}\ntopic: {{ddl_file: {name}.sql}}\n"
-        f"delta: {{path: table, merge-schema: {str(follows).lower()}}}\nrun: {{{run}}}\n{sections}",
+        f"delta: {json.dumps({'path': 'table', 'merge-schema': follows, **(delta or {})})}\n"
+        f"run: {{{run}}}\n{sections}",
         encoding="utf-8",
     )
     return config.load(file)

@@ -1,4 +1,4 @@
-"""`delta.sequence-by`, `delta.delete-memory`, `apply-as-delete` and `ignore-null-updates` in a pipeline file."""
+"""`delta.sequence-by`, `delete-memory`, `history`, `apply-as-delete` and `ignore-null-updates` in a pipeline file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.definition import DeltaTarget, History
 from bridge.errors import DefinitionError
 from tests.config.files import WHOLE, loaded
 
@@ -168,3 +169,71 @@ def test_computed_columns_do_not_go_with_kept_values(tmp_path: Path) -> None:
         DefinitionError, match="column 'twice' is computed of what a record has, not of what the row"
     ):
         kept(tmp_path, "true", WIDER)
+
+
+def history(tmp_path: Path, more: str, text: str = WHOLE) -> DeltaTarget:
+    """Of an upsert topic, by a column of the document."""
+    return loaded(
+        tmp_path, text.replace(DDL, PLAIN).replace("delta: {", f"delta: {{history: scd2, {more}")
+    ).delta
+
+
+def test_a_history_has_columns_beside_those_of_the_ddl(tmp_path: Path) -> None:
+    found = history(tmp_path, "sequence-by: version, ")
+    assert found.history == History("__valid_from", "__valid_to", "__current")
+    assert found.row_key(["id"]) == ("id", "__valid_from")
+    columns = "[valid_from, valid_to, __current]"
+    named = history(tmp_path, f"sequence-by: version, history-columns: {columns}, ")
+    assert named.history == History("valid_from", "valid_to", "__current")
+    assert named.change_semantics == {
+        "sequence-by": "version",
+        "history": "scd2",
+        "history-columns": "valid_from, valid_to, __current",
+    }
+    assert loaded(tmp_path, WHOLE).delta.row_key(["id"]) == ("id",)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            "",
+            "delta.history: a row is valid from the value of one column .* so position, which has no order over",
+        ),
+        ("sequence-by: [version, at], ", "delta.history: a row is valid from the value of one column"),
+        ("sequence-by: at, merge-columns: all, ", "sequence-by cannot be combined with merge-columns"),
+        (
+            "sequence-by: at, ignore-null-updates: true, ",
+            "ignore-null-updates cannot be combined with sequence",
+        ),
+        ("sequence-by: at, history-columns: [a, b], ", "legal values are lists of three different names"),
+        ("sequence-by: at, history-columns: [a, b, A], ", "legal values are lists of three different names"),
+        ("sequence-by: at, history-columns: [__kind, b, c], ", "do not begin with two of these"),
+        (
+            "sequence-by: at, history-columns: [a, Note, c], ",
+            "'note' is a column of the DDL; choose another name",
+        ),
+    ],
+)
+def test_histories_that_are_refused(tmp_path: Path, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        history(tmp_path, more)
+
+
+def test_a_deletion_needs_a_sequence_of_its_own(tmp_path: Path) -> None:
+    """That of the row before would end the row at its start."""
+    text = WHOLE.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+    cdc = "'scan.startup.mode' = 'earliest-offset', 'value.format' = 'debezium-json'"
+    text = text.replace("'value.format' = 'json'", cdc)
+    assert history(tmp_path, "sequence-by: at, ", text).history is not None
+    with pytest.raises(
+        DefinitionError, match=r"a deletion of debezium-json has the 'version' of the row that it"
+    ):
+        history(tmp_path, "sequence-by: version, ", text)
+
+
+def test_columns_of_no_history(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="history-columns has no effect without history"):
+        loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history-columns: [a, b, c], "))
+    with pytest.raises(DefinitionError, match="history"):
+        loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history: bitemporal, "))

@@ -218,6 +218,7 @@ def test_the_documented_examples_load(tmp_path: Path) -> None:
     assert shown >= {
         "expect_arrival_to_be_fresh",
         "expect_change_feed_to_give_table",
+        "expect_history_to_be_whole",
         "expect_key_to_be_unique",
         "expect_keys_to_stay_in_their_partition",
         "expect_rows_to_refer_to_table",

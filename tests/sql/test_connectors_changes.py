@@ -80,6 +80,11 @@ def test_a_table_that_nothing_reads() -> None:
             "'bridge.delete-memory' has no effect without 'bridge.sequence-by'",
         ),
         (
+            ", 'bridge.history' = 'scd2', 'bridge.sequence-by' = 'at'",
+            "debezium",
+            "'bridge.history' is refused, because the queries of a script read a topic as one row for each PRIMARY",
+        ),
+        (
             ", 'bridge.sequence-by' = 'at'",
             "delta",
             "'bridge.sequence-by' is about the records of a topic; remove it from 'delta'",

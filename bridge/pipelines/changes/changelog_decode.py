@@ -210,11 +210,13 @@ def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definitio
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
     """Leave out bad changes of decoded `changes` and keep the last change per key, by `delta.sequence-by`; all changes
-    without a key."""
-    good = changes.where(is_good())
+    without a key. Under `delta.history` keep the last change of each key and sequence."""
+    good, key, sequence = changes.where(is_good()), definition.primary_key, definition.delta.sequence_by
     if definition.topic.appends or definition.compacts_first:
         return good
-    return compact.latest_by_offset(good, list(definition.primary_key), definition.delta.sequence_by)
+    if definition.delta.history is not None:
+        return compact.latest_by_offset(good, [*key, *sequence])
+    return compact.latest_by_offset(good, list(key), sequence)
 
 
 def resolve_unavailable(

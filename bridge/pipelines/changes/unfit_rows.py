@@ -24,8 +24,8 @@ from bridge.schema import RowConstraint
 def with_constraints(definition: Definition, table: Table) -> Definition:
     """Return the definition for decoding records into `table`.
 
-    A constraint that names columns of other pipelines (`delta.merge-columns`) is left to Delta, as a change has only
-    its own columns.
+    A constraint that names columns of other pipelines (`delta.merge-columns`) or of a history is left to Delta, as a
+    change has only its own columns.
     """
     fitting = tuple(c for c in table.constraints if _resolves(table, c))
     return definition if fitting == definition.constraints else replace(definition, constraints=fitting)
@@ -86,7 +86,9 @@ def is_judged(changes: DataFrame, *, retractions: bool = False) -> Column:
 
 def _resolves(table: Table, constraint: RowConstraint) -> bool:
     try:
-        table.spark.createDataFrame([], T.StructType(list(table.fields))).select(F.expr(constraint.condition))
+        table.spark.createDataFrame([], T.StructType(list(table.change_fields))).select(
+            F.expr(constraint.condition)
+        )
     except PySparkException:
         return False
     return True

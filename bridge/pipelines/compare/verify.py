@@ -16,6 +16,7 @@ from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.publish_log import PublishLog
 from bridge.delta.table import Table
+from bridge.delta.timeline import Timeline
 from bridge.errors import DefinitionError, GapError
 from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
@@ -97,13 +98,16 @@ def verify(
             changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
         )
         topic = own_rows(changelog_decode.fold(changes, definition), definition)
+        if definition.delta.history is not None:
+            none = change_feed.snapshot(table, version).limit(0)
+            topic = Timeline.of(table, topic, definition.primary_key, none).rows()
         rows = own_rows(change_feed.snapshot(table, version), definition)
         if direction == "publish":
             rows = cut_times(rows, definition.topic.schema)
         if definition.topic.appends:
             comparison = compare_bags(topic, rows, fields=table.fields)
         else:
-            key, fields = definition.primary_key, table.fields
+            key, fields = definition.row_key, table.fields
             comparison = compare(topic, rows, key=key, fields=fields, show_values=show_values)
             if comparison.missing_in_topic and _compacts(resolved):
                 now = admin.describe(resolved).end

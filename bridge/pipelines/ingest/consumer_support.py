@@ -29,6 +29,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
     if definition.delta.ignore_nulls:
         raise NotThisWay("only Spark fills values by delta.ignore-null-updates")
+    if definition.delta.history is not None:
+        raise NotThisWay("delta.history needs all changes, and consumers keep one of each key")
     sequence = definition.delta.sequence_by
     if sequence and topic.is_upsert:
         raise NotThisWay(

@@ -152,7 +152,8 @@ def _file_stats(table: Table, changes: DataFrame, definition: Definition) -> Dat
     if not key:
         files = rows.select(*file_columns).groupBy("__file").agg(_bytes(), F.count(F.lit(1)).alias("rows"))
         return files.select("bytes", "rows", F.lit(0).alias("rows_touched"), F.lit(False).alias("in_range"))
-    batch_keys = changes.select(*(col(name) for name in key), F.lit(True).alias("__in_batch"))
+    # Of a history, a batch has several changes of a key.
+    batch_keys = changes.select(*(col(name) for name in key)).distinct().withColumn("__in_batch", F.lit(True))
     first = col(key[0])
     is_same_key = [col(name, "t").eqNullSafe(col(name, "w")) for name in key]
     joined = (

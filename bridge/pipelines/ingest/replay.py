@@ -27,6 +27,7 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table, exists
+from bridge.delta.timeline import Timeline
 from bridge.errors import DefinitionError, GapError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
@@ -142,15 +143,19 @@ class _Run:
                 rows = changelog_decode.fold(good, self.definition)
                 merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
             else:
-                folded = persist(self._compact(records, good, first, persist))
+                rows = folded = persist(self._compact(records, good, first, persist))
                 if self.definition.delta.sequence_by:
                     memory = DeleteMemory.open(self.table, self.definition.primary_key)
-                    folded = persist(memory.without_older(folded))
+                    if self.definition.delta.history is None:
+                        rows = folded = persist(memory.without_older(folded))
+                    else:
+                        known = memory.of_keys(folded)
+                        rows = persist(Timeline.of_batch(self.table, folded, memory.key, known).changes())
                     memory.remember(folded)
                 merged = SparkEngine().merge(
                     self.table,
-                    folded,
-                    key=self.definition.primary_key,
+                    rows,
+                    key=self.definition.row_key,
                     progress=next_progress,
                     persisted=True,
                     semantics=semantics_of(self.definition.delta),

@@ -252,7 +252,7 @@ class RunState:
         self.monitor = self.books.monitor
         self.monitor.notices.add(
             lease.warning,
-            row_gate.check_ready(spark, definition, self.table.fields),
+            row_gate.check_ready(spark, definition, self.table.change_fields),
             repair_statistics(self.table),
             *settings_without_effect(definition.topic, "ingest"),
             _SKIPPED.format(skipped) if skipped else None,

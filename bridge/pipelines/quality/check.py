@@ -227,7 +227,7 @@ def _report(name: RunName, checked: Checked, definition: Definition) -> BatchRep
 
 
 def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subject) -> Verdict:
-    version, since, key = subject.version, subject.since, definition.primary_key
+    version, since, key = subject.version, subject.since, definition.row_key
     assert version is not None
     watermark = definition.topic.schema.watermark
     column = watermark.column if watermark else None

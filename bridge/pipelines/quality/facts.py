@@ -78,7 +78,7 @@ class _FactReader:
                 f"there is nothing to replay from version {first} to {last}; the version that is checked is "
                 f"{self.version}"
             )
-        key = list(self.definition.primary_key)
+        key = list(self.definition.row_key)
         with feed_errors(self.table, first, last), ExitStack() as stack:
             before, after = (
                 change_feed.snapshot(self.table, number, by_delta=True) for number in (first, last)

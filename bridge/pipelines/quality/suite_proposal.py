@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
@@ -56,10 +56,13 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     with feed_errors(table, version, version):
         frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
         rows, columns = _profile(frame)
-    key = definition.primary_key
+    event_time, history = _event_time(definition, columns), definition.delta.history
     suite = propose_suite(
-        definition.name, columns, rows=rows, key=key, event_time_column=_event_time(definition, columns)
+        definition.name, columns, rows=rows, key=definition.row_key, event_time_column=event_time
     )
+    if history is not None:
+        given = {"column_list": list(definition.primary_key), **asdict(history)}
+        suite["expectations"].insert(1, _expect("history_to_be_whole", **given))
     refuse_existing(spark, file, overwrite=overwrite)
     write_suite_file(spark, suite_text(suite), file)
     return Proposal(file, len(suite["expectations"]), rows, version)

@@ -24,6 +24,7 @@ from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import MEMORY_PROPERTY, SEMANTICS_PROPERTY, semantics_property
+from bridge.delta.timeline import Timeline
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
@@ -149,7 +150,7 @@ class _Run:
         )
         with ExitStack() as stack, feed_errors(table, version, version):
             persist = changelog_decode.persist_within(stack)
-            key = definition.primary_key
+            key = definition.row_key
             rows = change_feed.snapshot(table, version).select(*(col(name) for name in table.columns))
             if definition.delta.merge_columns:
                 _refuse_duplicate_keys(rows, table, key)
@@ -158,8 +159,15 @@ class _Run:
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
             changes, stats = self._read(records, rows, persist)
             folded = changelog_decode.fold(changes, definition)
-            topic_rows = persist(own_rows(folded.where(~retracts()), definition))
-            deleted = folded.where(retracts()).select(*map(col, key)) if self.keep_missing else None
+            if definition.delta.history is None:
+                in_topic = topic_rows = persist(own_rows(folded.where(~retracts()), definition))
+                deleted = folded.where(retracts()).select(*map(col, key)) if self.keep_missing else None
+            else:  # rows that are kept end where the first one of the topic begins
+                known = rows if self.keep_missing else rows.limit(0)
+                topic_rows = persist(Timeline.of(table, folded, definition.primary_key, known).rows())
+                start = col(definition.delta.sequence_by[0])
+                in_topic = folded.where(~retracts()).withColumn(key[-1], start)
+                deleted = None
             differences = persist(_differences(topic_rows, rows, table, key, deleted))
             counts = {
                 row[0]: row[1]
@@ -167,9 +175,7 @@ class _Run:
             }
             changed = {what: counts.get(what, 0) for what in (_INSERTED, _UPDATED, _DELETED)}
             same = topic_rows.count() - changed[_INSERTED] - changed[_UPDATED]
-            missing_in_topic = rows.alias("t").join(
-                topic_rows.alias("s"), same_key(key, "s", "t"), "left_anti"
-            )
+            missing_in_topic = rows.alias("t").join(in_topic.alias("s"), same_key(key, "s", "t"), "left_anti")
             kept = missing_in_topic.count() - changed[_DELETED] if self.keep_missing else 0
             notices = Notices()
             if self.lease is not None:
@@ -182,7 +188,7 @@ class _Run:
                 if definition.delta.sequence_by:
                     began = {} if memory is None else {MEMORY_PROPERTY: memory}
                     remembering = replace(table, properties={**table.properties, **began})
-                    DeleteMemory.open(remembering, key).remember(folded)
+                    DeleteMemory.open(remembering, definition.primary_key).remember(folded)
                 version = self._write(differences, sum(changed.values()), progress)
                 record_semantics(table, memory)
         return Resync(
@@ -240,7 +246,7 @@ class _Run:
         if self._begins_anew:
             # If this run ends between its two commits, neither the old order nor the old memory may go on.
             record_running_resync(self.table)
-        key = self.definition.primary_key
+        key = self.definition.row_key
         semantics = merge_own_columns if self.definition.delta.merge_columns else repair_by_key
         merged = SparkEngine().merge(
             self.table, differences, key=key, progress=progress, persisted=True, semantics=semantics

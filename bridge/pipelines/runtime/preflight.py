@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import overload
 
 from pyspark.errors import PySparkException
@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
-from bridge.definition import Definition, Topic
+from bridge.definition import Definition, DeltaTarget, Topic
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
@@ -29,12 +29,14 @@ from bridge.delta.table import (
 )
 from bridge.delta.table_checks import (
     MEMORY_PROPERTY,
+    PIPELINE_PROPERTY,
     SEMANTICS_PROPERTY,
     ExtraColumns,
     belongs_to,
     new_properties,
     semantics_property,
 )
+from bridge.delta.timeline import history_fields
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.partitioners import TASK_FREE
@@ -67,6 +69,12 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
     return [T.StructField(name, types[name]) for name in schema.names]
 
 
+def ingested_fields(spark: SparkSession, definition: Definition) -> list[T.StructField]:
+    """Return the columns of the table that the pipeline ingests into: those of the DDL, and those of a history."""
+    target, fields = definition.delta, table_fields(spark, definition.topic.schema)
+    return fields + (history_fields(fields, target.history, target.sequence_by[0]) if target.history else [])
+
+
 @overload
 def ingest_table(spark: SparkSession, definition: Definition, *, any_semantics: bool = False) -> Table: ...
 @overload
@@ -85,7 +93,7 @@ def ingest_table(
     that would be added or widened first are not among those of the table.
     """
     target, name, appends = definition.delta, definition.name, definition.topic.appends
-    fields = table_fields(spark, definition.topic.schema)
+    fields = ingested_fields(spark, definition)
     if changes and target.merge_columns:
         return open_shared_table(spark, target, fields, pipeline=name, key=definition.primary_key)
     if not exists(spark, target):
@@ -94,6 +102,12 @@ def ingest_table(
         new_properties(fields, target.properties, name, appends=appends)
         return None
     extra: ExtraColumns = "inserted as null"
+    if target.history is not None:
+        found = described(spark, target)
+        has_columns = set(target.history.columns) <= set(found.schema.names)
+        is_owned = found.properties.get(PIPELINE_PROPERTY) == name
+        if is_owned and not has_columns and not history_columns(found.properties):
+            raise _other_history(target, False)
     if changes and target.merge_schema:
         merge_schema(spark, target, fields, pipeline=name, appends=appends)
     elif target.merge_columns or target.merge_schema:
@@ -104,12 +118,27 @@ def ingest_table(
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
         return table
+    if target.history is None and history_columns(table.properties):
+        raise _other_history(target, True)
     table = claim(table, name, appends=appends, changes=changes)
     if not any_semantics:
         refuse_other_semantics(table, definition)
         if changes:
             record_semantics(table)
     return table
+
+
+def _other_history(target: DeltaTarget, is_one: bool) -> TableError:
+    return TableError(
+        f"table {target} is {'a' if is_one else 'no'} history, and `delta.history` says otherwise: set it as it was, "
+        "or give the pipeline another table and another `run.checkpoint`, as a resync changes no columns"
+    )
+
+
+def history_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that a table with these properties has as a history; none if it is no history."""
+    semantics = json.loads(properties.get(SEMANTICS_PROPERTY, "{}"))
+    return tuple(semantics["history-columns"].split(", ")) if "history" in semantics else ()
 
 
 def record_semantics(table: Table, memory: str | None = None) -> None:
@@ -127,7 +156,9 @@ def record_semantics(table: Table, memory: str | None = None) -> None:
 
 def record_running_resync(table: Table) -> None:
     """Have the table refuse all runs but a resync until `record_semantics`, in a commit of its own."""
-    running = json.dumps({_RESYNC: _shown(table.target.change_semantics)}, ensure_ascii=False)
+    semantics = table.target.change_semantics
+    kept = {key: value for key, value in semantics.items() if key.startswith("history")}
+    running = json.dumps({_RESYNC: _shown(semantics), **kept}, ensure_ascii=False)
     set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: running})
 
 
@@ -178,7 +209,21 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
-    return open_table(spark, definition.delta, fields, extra_columns="unused")
+    table = open_table(spark, definition.delta, fields, extra_columns="unused")
+    refuse_part_of_history(table, definition.primary_key)
+    return table
+
+
+def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
+    """Raise TableError if the table is a history, of which `key` has not the column of the starts: it would be taken
+    for a table with one row for each key."""
+    history = history_columns(table.properties)
+    if history and key and history[0] not in key:
+        raise TableError(
+            f"table {table} is a history (`delta.history`), in which several rows have the same {', '.join(key)}: set "
+            f"the PRIMARY KEY to ({', '.join(key)}, {history[0]}), as a row begins at {history[0]!r}. A DDL can "
+            "have it if `delta.history-columns` of the ingest gives it a name without underscores at its beginning"
+        )
 
 
 def publish_warnings(topic: Topic) -> list[str]:
@@ -205,7 +250,7 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
 
 def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to read it. It must have every column of the definition, and may have more."""
-    fields = table_fields(spark, definition.topic.schema)
+    fields = ingested_fields(spark, definition)
     return open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
 
 

@@ -19,7 +19,7 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, described, exists, open_table
 from bridge.errors import GapError, TableError
 from bridge.offsets import Offsets, TopicPartition
-from bridge.pipelines.runtime.preflight import ingest_table, table_fields
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_part_of_history, table_fields
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
@@ -253,6 +253,7 @@ def open_sources(
         else:
             fields = table_fields(spark, declared.ddl.schema)
             table = open_table(spark, state.source_target(declared), fields, extra_columns="unused")
+            refuse_part_of_history(table, declared.ddl.schema.primary_key)
             version = change_feed.latest_version(table)
         tables[source.name], versions[source.name] = table, version
         appends[source.name] = _appends(declared.topic)

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
+from bridge.definition import DeltaTarget, History
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
-from bridge.delta.table import Table
+from bridge.delta.table import Table, create_table
+from bridge.delta.timeline import history_fields
 from bridge.errors import GapError, TableError
 from bridge.pipelines.scripts import source_tables
 from bridge.pipelines.scripts.source_tables import SourceRange
+from bridge.pipelines.scripts.state import ScriptState
 from bridge.session import child_session
+from bridge.sql import load_script
 from bridge.ways import NotThisWay
 from tests.delta.tables import append, log_file, made
 
@@ -63,6 +68,27 @@ def test_rows_that_a_user_updated(spark: SparkSession, lake: Path) -> None:
         changed.added_rows(session)
     assert rows(changed.changed_rows(session)) == Counter([(2, "b"), (1, "u")])
     assert rows(SourceRange(table, 4, 4, appends=True).rows_before(session)) == Counter([(1, "u"), (2, "b")])
+
+
+@pytest.mark.slow
+def test_a_history_has_the_column_of_its_starts_in_its_key(spark: SparkSession, lake: Path) -> None:
+    of_ddl = [T.StructField(name, T.LongType()) for name in ("id", "s")]
+    target = DeltaTarget(path=str(lake / "h"), sequence_by=("s",), history=History("f", "t", "c"))
+    create_table(spark, target, [*of_ddl, *history_fields(of_ddl, History("f", "t", "c"), "s")], pipeline="p")
+
+    def opened(key: str) -> None:
+        columns = f"id BIGINT, s BIGINT, f BIGINT, PRIMARY KEY ({key}) NOT ENFORCED"
+        script = load_script(
+            str(lake / "script.sql"),
+            text=f"CREATE TABLE h ({columns}) WITH ('connector' = 'delta', 'path' = '{lake}/h');\n"
+            f"CREATE TABLE o ({columns}) WITH ('connector' = 'print');\n"
+            "INSERT INTO o SELECT id, s, f FROM h;",
+        )
+        source_tables.open_sources(spark, ScriptState(script), script.inserts[0])
+
+    opened("id, f")
+    with pytest.raises(TableError, match=r"is a history .* set the PRIMARY KEY to \(id, f\)"):
+        opened("id")
 
 
 def _with_a_cleaned_log(table: Table, folder: Path) -> None:

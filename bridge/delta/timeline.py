@@ -1,0 +1,182 @@
+"""changes of keys -timeline-> changes of the intervals of a history (`delta.history`), before the engines.
+
+A history has a row for each interval in which a key had the same values. So one change of a key may end one row and
+begin another, but it is at most one change for each key and start, which is what identifies a row. Engines merge these
+as they merge changes of keys (docs/adr/078).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bridge.columns import KIND, col, comparable, retracts, same_key
+from bridge.definition import History
+from bridge.delta.file_pruning import key_predicate
+from bridge.delta.table import Table
+from bridge.rows import RowKind
+
+_AT, _TO, _ROW, _STORED, _BEFORE = "__at", "__to", "__row", "__stored", "__before"
+_IS_NEW, _SETS, _EFFECTIVE, _CHANGES, _LEAST = "__new", "__sets", "__effective", "__changes", "__least"
+_EVENT, _STARTS = "__event", "__starts"
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All that is known to have happened to some keys: a row for each key and sequence, in no order."""
+
+    table: Table
+    """With `target.history`; `target.sequence_by` is one column."""
+    key: tuple[str, ...]
+    frame: DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        changes: DataFrame,
+        key: Sequence[str],
+        rows: DataFrame,
+        deletions: DataFrame | None = None,
+    ) -> Timeline:
+        """The timeline of the keys of `changes`, which have one change for each key and sequence: of these, of `rows`
+        of the table, and of `deletions` of rows that are not among them (the key and the sequence).
+
+        What has the same sequence and key takes the place of what was before: a change that of a row or a deletion, and
+        a row that of a deletion. So a batch may be applied again, and a deletion may be known before it is applied.
+        """
+        history, (sequence,) = _history(table), table.target.sequence_by
+        keys, of_row = list(map(col, key)), table.change_fields
+        row = F.struct(*(col(f.name) for f in of_row))
+        new = F.when(~retracts(), row).alias(_ROW), F.lit(True).alias(_IS_NEW)
+        found = [changes.select(*keys, col(sequence).alias(_AT), *new)]
+        found.append(_starts_and_ends(rows, keys, history, F.struct(*map(col, table.columns))))
+        if deletions is not None:
+            found.append(deletions.select(*keys, col(sequence).alias(_AT)))
+        union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), found)
+        frame = union.groupBy(*keys, _AT).agg(
+            F.first(_ROW, ignorenulls=True).alias(_ROW),
+            F.first(_STORED, ignorenulls=True).alias(_STORED),
+            F.coalesce(F.bool_or(_IS_NEW), F.lit(False)).alias(_IS_NEW),
+        )
+        stored = col(_STORED)
+        known = F.when(stored.isNotNull(), F.struct(*(stored.getField(f.name).alias(f.name) for f in of_row)))
+        sets = ~_same(col(_ROW), known, of_row)
+        frame = frame.withColumns({_ROW: F.when(col(_IS_NEW), col(_ROW)).otherwise(known), _SETS: sets})
+        of_key = Window.partitionBy(*keys).orderBy(col(_AT).asc_nulls_first())
+        end = F.struct(stored.getField(history.valid_to).alias(_TO))
+        frame = frame.withColumns(
+            {_TO: F.lead(_AT).over(of_key), _BEFORE: F.lag(F.when(_has_row(), end)).over(of_key)}
+        )
+        return cls(table, tuple(key), frame)._judged()
+
+    @classmethod
+    def of_batch(
+        cls,
+        table: Table,
+        changes: DataFrame,
+        key: Sequence[str],
+        deletions: DataFrame | None = None,
+        rows: DataFrame | None = None,
+    ) -> Timeline:
+        """The same of the persisted `changes`, with the rows that the table has now. Rows that end before the first
+        change of their key are left out, as they stay as they are. `rows` are the others, where they are known."""
+        if rows is None:
+            history, (sequence,) = _history(table), table.target.sequence_by
+            whole = table.delta().toDF().select(*map(col, table.columns)).alias("t")
+            predicate = key_predicate(changes, key, "t").condition
+            whole = whole if predicate is None else whole.where(predicate)
+            first = changes.groupBy(*map(col, key)).agg(F.min(col(sequence)).alias(_LEAST)).alias("c")
+            ends = col(history.valid_to, "t")
+            touched = same_key(key, "t", "c") & (ends.isNull() | (ends >= col(_LEAST, "c")))
+            rows = whole.join(first, touched, "left_semi")
+        return cls.of(table, changes, key, rows, deletions)
+
+    def persist(self) -> Timeline:
+        """The same, persisted; `unpersist` ends that."""
+        return replace(self, frame=self.frame.persist())
+
+    def unpersist(self) -> None:
+        self.frame.unpersist()
+
+    def counts(self) -> tuple[int, int, int]:
+        """How many rows `changes` sets, and how many changes of the batch delete and have no effect. Runs a job."""
+        row = self.frame.agg(
+            F.count_if(col(_CHANGES) & _has_row()),
+            F.count_if(col(_IS_NEW) & ~_has_row()),
+            F.count_if(col(_IS_NEW) & ~col(_EFFECTIVE)),
+        ).first()
+        assert row is not None
+        return row[0], row[1], row[2]
+
+    def changes(self) -> DataFrame:
+        """The rows that are new, or end elsewhere, and the starts at which there is no row any more: the table's
+        columns and `__kind`, at most one change for each `row_key` of the target. A deletion has only this key."""
+        kind = F.when(_has_row(), RowKind.UPDATE_AFTER.value).otherwise(RowKind.DELETE.value)
+        return self.frame.where(col(_CHANGES)).select(*self._columns(), kind.alias(KIND))
+
+    def rows(self) -> DataFrame:
+        """The rows of the history, in the table's columns."""
+        return self.frame.where(_has_row()).select(*self._columns())
+
+    def _judged(self) -> Timeline:
+        """Say which starts differ from the table, and which changes of the batch have an effect: a row that the table
+        does not have at this start, a row there that is deleted, or one before it that ends elsewhere or not at all."""
+        stored, before = col(_STORED), col(_BEFORE)
+        whole = F.when(_has_row(), F.struct(*self._columns()))
+        ends_another = before.isNotNull() & ~before.getField(_TO).eqNullSafe(col(_AT))
+        frame = self.frame.withColumns(
+            {
+                _CHANGES: ~_same(whole, stored, self.table.fields),
+                _EFFECTIVE: F.when(_has_row(), col(_SETS)).otherwise(stored.isNotNull() | ends_another),
+            }
+        )
+        return replace(self, frame=frame)
+
+    def _columns(self) -> list[Column]:
+        """The table's columns of a row; where there is none, those of its key."""
+        history = _history(self.table)
+        values = {
+            **{f.name: col(_ROW).getField(f.name) for f in self.table.change_fields},
+            **{name: col(name) for name in self.key},
+            history.valid_from: col(_AT),
+            history.valid_to: F.when(_has_row(), col(_TO)),
+            history.current: F.when(_has_row(), col(_TO).isNull()),
+        }
+        return [values[name].alias(name) for name in self.table.columns]
+
+
+def history_fields(fields: Sequence[T.StructField], history: History, sequence: str) -> list[T.StructField]:
+    """The columns that a history has beside `fields`, those of the DDL, of which `sequence` orders the changes."""
+    type = next(f.dataType for f in fields if f.name == sequence)
+    types = (type, type, T.BooleanType())
+    return [T.StructField(name, type) for name, type in zip(history.columns, types, strict=True)]
+
+
+def _starts_and_ends(rows: DataFrame, keys: Sequence[Column], history: History, row: Column) -> DataFrame:
+    """What happened at the start of each row, with the row, and at its end: a deletion, if no row starts there."""
+    start = F.struct(col(history.valid_from).alias(_AT), F.lit(True).alias(_STARTS))
+    end = F.struct(col(history.valid_to).alias(_AT), F.lit(False).alias(_STARTS))
+    both = rows.select(*keys, row.alias(_STORED), F.explode(F.array(start, end)).alias(_EVENT))
+    at, starts = (col(_EVENT).getField(name) for name in (_AT, _STARTS))
+    stored = F.when(starts, col(_STORED)).alias(_STORED)
+    return both.where(starts | at.isNotNull()).select(*keys, at.alias(_AT), stored)
+
+
+def _history(table: Table) -> History:
+    assert table.target.history is not None
+    return table.target.history
+
+
+def _has_row() -> Column:
+    return col(_ROW).isNotNull()
+
+
+def _same(one: Column, other: Column, fields: Sequence[T.StructField]) -> Column:
+    type = T.StructType(list(fields))
+    return comparable(one, type).eqNullSafe(comparable(other, type))
