@@ -176,6 +176,8 @@ class DeltaTarget:
     """`delta.ignore-null-updates`: the columns whose values a row keeps where a change that sets it has NULL."""
     sequence_metadata: Mapping[str, str] = field(default_factory=dict)
     """The METADATA keys of those columns of `sequence_by` that have one."""
+    soft_delete: str | None = None
+    """`delta.soft-delete`: the column with the time of the deletion; a row that has one is deleted."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -185,7 +187,8 @@ class DeltaTarget:
         found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
-        return found | ({"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {})
+        found |= {"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {}
+        return found | ({} if self.soft_delete is None else {"soft-delete": self.soft_delete})
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -327,8 +330,8 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of the last one, or beside it: neither `sequence-by` nor `ignore-null-updates`, nor `bad-records:
-        skip` or `quarantine`, nor `gate: quarantine`."""
+        counts instead of the last one, or beside it: neither `sequence-by`, `ignore-null-updates` nor `soft-delete`,
+        nor `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
         judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
-        needs_all = judges_all or self.delta.sequence_by or self.delta.ignore_nulls
+        needs_all = judges_all or self.delta.sequence_by or self.delta.ignore_nulls or self.delta.soft_delete
         return self.topic.is_upsert and not needs_all

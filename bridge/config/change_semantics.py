@@ -1,5 +1,5 @@
 """Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, the condition
-of `apply-as-delete`, and the columns of `ignore-null-updates`."""
+of `apply-as-delete`, the columns of `ignore-null-updates`, and that of `soft-delete`."""
 
 from __future__ import annotations
 
@@ -106,3 +106,24 @@ def ignored_nulls(
                 f"{key}: {name!r} is none of the columns that may keep a value: {', '.join(legal)}"
             )
     return tuple(legal if isinstance(given, bool) else (name for name in legal if name in given))
+
+
+def deletion_column(given: str | None, topic: Topic) -> str | None:
+    """Returns the column of `delta.soft-delete`; None where deletions remove rows.
+
+    Raises OptionError without a PRIMARY KEY, and for a column of the DDL.
+    """
+    key = "delta.soft-delete"
+    if given is None:
+        return None
+    schema = topic.schema
+    if not schema.primary_key:
+        raise OptionError(
+            f"{key}: the DDL has no PRIMARY KEY, by which the deleted row is found; declare one, or remove {key}"
+        )
+    if given.lower() in (name.lower() for name in schema.names):
+        raise OptionError(
+            f"{key}: {given!r} is a column of the DDL, and the bridge adds that of the deletion itself; name another "
+            "one, or remove it from the DDL"
+        )
+    return given

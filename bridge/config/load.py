@@ -13,6 +13,7 @@ from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
 from bridge.config.change_semantics import (
     delete_condition,
+    deletion_column,
     ignored_nulls,
     sequence_columns,
     sequence_metadata,
@@ -258,6 +259,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         delete_condition(section.apply_as_delete, topic),
         ignored_nulls(section.ignore_null_updates, topic),
         sequence_metadata(sequence, topic),
+        deletion_column(section.soft_delete, topic),
     )
 
 

@@ -108,6 +108,13 @@ class DeltaSection(Section):
         "the PRIMARY KEY, or a list of them.",
     )
 
+    soft_delete: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Column that the bridge adds to the table: a deletion sets it to the time of its record, and "
+        "leaves the row. A later change that sets the row makes it NULL.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -118,13 +125,20 @@ class DeltaSection(Section):
             )
         is_ordered = self.sequence_by != "position"
         used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
-        for key, is_used in (used | {"ignore-null-updates": bool(self.ignore_null_updates)}).items():
+        used |= {"ignore-null-updates": bool(self.ignore_null_updates)}
+        used |= {"soft-delete": self.soft_delete is not None}
+        for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
         if self.ignore_null_updates and is_ordered:
             raise ValueError(
                 "ignore-null-updates cannot be combined with sequence-by, as a late change may have a value that "
                 "the row lacks; remove one of them"
+            )
+        if self.soft_delete is not None and is_ordered:
+            raise ValueError(
+                "soft-delete cannot be combined with sequence-by, as a late change may have the values that the "
+                "deleted row had last; remove one of them"
             )
         return self
 

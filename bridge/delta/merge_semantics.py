@@ -53,6 +53,7 @@ __all__ = [
     "merge_own_columns",
     "repair_by_key",
     "semantics_of",
+    "soft_delete_by_key",
     "upsert_by_key",
     "upsert_by_sequence",
 ]
@@ -244,6 +245,23 @@ def upsert_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     )
 
 
+def soft_delete_by_key(columns: Sequence[str], key: Sequence[str], *, deleted_at: str) -> MergeStatement:
+    """Do as `upsert_by_key`, but a retraction sets the column `deleted_at` of the row to its own, and leaves the rest.
+
+    `columns` has `deleted_at`, which is null in an add of a row, and a time in one of a row that was deleted later in
+    the same batch.
+    """
+    mark, rest = (deleted_at,), tuple(name for name in columns if name not in key)
+    return MergeStatement(
+        tuple(key),
+        matched=(
+            Update(mark, if_differs=mark, when=RETRACTS),
+            Update(tuple(columns), if_differs=rest, when=ADDS),
+        ),
+        insert=Insert(tuple(columns), when=ADDS),
+    )
+
+
 def upsert_by_sequence(
     columns: Sequence[str], key: Sequence[str], *, sequence: tuple[str, ...]
 ) -> MergeStatement:
@@ -306,4 +324,6 @@ def semantics_of(target: DeltaTarget) -> MergeSemantics:
     """The semantics by which an ingest merges into `target`."""
     if target.sequence_by:
         return partial(upsert_by_sequence, sequence=target.sequence_by)
+    if target.soft_delete is not None:
+        return partial(soft_delete_by_key, deleted_at=target.soft_delete)
     return merge_own_columns if target.merge_columns else upsert_by_key

@@ -145,7 +145,8 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
-CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS)
+_SOFT_DELETE = "bridge.soft-delete"
+CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS, _SOFT_DELETE)
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
 
@@ -158,6 +159,11 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
             raise OptionError(
                 f"'{key}' is about the records of a topic; remove it from '{table.connector.value}'"
             )
+    if _SOFT_DELETE in options:
+        raise OptionError(
+            f"'{_SOFT_DELETE}' has no effect in a script, whose INSERTs do not see deleted rows; remove it, or keep "
+            "the topic in a table of its own by a pipeline file with `delta: {soft-delete: ...}`"
+        )
     if DELETE_MEMORY in options and SEQUENCE_BY not in options:
         raise OptionError(
             f"'{DELETE_MEMORY}' has no effect without '{SEQUENCE_BY}'; set it, or remove this one"

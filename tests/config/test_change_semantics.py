@@ -1,4 +1,4 @@
-"""`delta.sequence-by`, `delta.delete-memory`, `apply-as-delete` and `ignore-null-updates` in a pipeline file."""
+"""`delta.sequence-by`, `delete-memory`, `apply-as-delete`, `ignore-null-updates`, `soft-delete` in a pipeline file."""
 
 from __future__ import annotations
 
@@ -168,3 +168,42 @@ def test_computed_columns_do_not_go_with_kept_values(tmp_path: Path) -> None:
         DefinitionError, match="column 'twice' is computed of what a record has, not of what the row"
     ):
         kept(tmp_path, "true", WIDER)
+
+
+def marked(tmp_path: Path, column: str, more: str = "") -> str | None:
+    text = WHOLE.replace(DDL, WIDER).replace("delta: {", f"delta: {{soft-delete: {column}, {more}")
+    return loaded(tmp_path, text).delta.soft_delete
+
+
+def test_a_column_of_deletions(tmp_path: Path) -> None:
+    assert marked(tmp_path, "deleted_at") == "deleted_at"
+    assert marked(tmp_path, "null") is None
+
+
+@pytest.mark.parametrize(
+    ("column", "more", "message"),
+    [
+        (
+            "NOTE",
+            "",
+            "delta.soft-delete: 'NOTE' is a column of the DDL, and the bridge adds that of the deletion",
+        ),
+        ("''", "", "soft-delete"),
+        (
+            "d",
+            "sequence-by: at, ",
+            "soft-delete cannot be combined with sequence-by, as a late change may have",
+        ),
+        ("d", "merge-columns: all, ", "soft-delete cannot be combined with merge-columns"),
+    ],
+)
+def test_columns_of_deletions_that_are_refused(tmp_path: Path, column: str, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        marked(tmp_path, column, more)
+
+
+def test_a_column_of_deletions_without_a_key(tmp_path: Path) -> None:
+    text = WHOLE.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING")
+    text = text.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+    with pytest.raises(DefinitionError, match=r"delta.soft-delete: the DDL has no PRIMARY KEY"):
+        loaded(tmp_path, text.replace("delta: {", "delta: {soft-delete: d, "))

@@ -76,6 +76,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "apply_as_delete": None,
         "ignore_nulls": [],
         "sequence_metadata": {},
+        "soft_delete": None,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -106,6 +107,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "apply_as_delete": None,
             "ignore_nulls": [],
             "sequence_metadata": {},
+            "soft_delete": None,
         },
         "on_failure": "fail",
         "report": None,

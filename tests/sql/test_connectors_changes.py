@@ -80,6 +80,11 @@ def test_a_table_that_nothing_reads() -> None:
             "'bridge.delete-memory' has no effect without 'bridge.sequence-by'",
         ),
         (
+            ", 'bridge.soft-delete' = 'd'",
+            "debezium",
+            "'bridge.soft-delete' has no effect in a script, whose INSERTs do not see deleted rows",
+        ),
+        (
             ", 'bridge.sequence-by' = 'at'",
             "delta",
             "'bridge.sequence-by' is about the records of a topic; remove it from 'delta'",

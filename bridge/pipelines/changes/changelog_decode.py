@@ -27,7 +27,7 @@ from bridge.rows import RowKind
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
-_FILLED = "__filled"
+_FILLED, _ROW = "__filled", "__row"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -63,6 +63,8 @@ def fill_unavailable_values(
         KIND: F.when(good, col(KIND, "c")),
         BAD: F.coalesce(col(BAD, "c"), F.when(unresolved, reason)),
         UNAVAILABLE: F.lit(None).cast("array<string>"),
+        # A row that is marked as deleted is none of `table`, and keeps no value.
+        KEPT: F.when(col(_IN_TABLE, "t"), col(KEPT, "c")),
     }
     names = [*changes.columns, KEPT]
     return joined.select(*[values.get(name, col(name, "c")).alias(name) for name in names])
@@ -215,6 +217,26 @@ def fold(changes: DataFrame, definition: Definition) -> DataFrame:
     if definition.topic.appends or definition.compacts_first:
         return good
     return compact.latest_by_offset(good, list(definition.primary_key), definition.delta.sequence_by)
+
+
+def fold_into_table(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Do as `fold`, for an ingest. Under `delta.soft-delete` the changes have its column: null in an add, in a
+    retraction the time of its record. The last change of a key that is a retraction after an add in `changes` is an
+    add with the values of that one, and this time, so that a row has the same values, whatever the bounds of batches
+    are."""
+    deleted_at = definition.delta.soft_delete
+    if deleted_at is None:
+        return fold(changes, definition)
+    carried = [name for name in (*definition.topic.schema.names, KEPT) if name in changes.columns]
+    good = changes.where(is_good())
+    last_row = F.last(F.when(~retracts(), F.struct(*map(col, carried))), ignorenulls=True)
+    earlier = last_row.over(_earlier_changes(good, definition.primary_key))
+    good = good.withColumn(_ROW, F.when(retracts(), earlier))
+    has_row = col(_ROW).isNotNull()
+    values = {name: F.when(has_row, col(_ROW).getField(name)).otherwise(col(name)) for name in carried}
+    times = {deleted_at: F.when(retracts(), col(POSITION).getField("timestamp"))}
+    kind = F.when(has_row, RowKind.UPDATE_AFTER.value).otherwise(col(KIND))
+    return fold(good.withColumns({**values, **times, KIND: kind}).drop(_ROW), definition)
 
 
 def resolve_unavailable(

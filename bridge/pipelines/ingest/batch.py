@@ -167,7 +167,7 @@ def compact(decoded: Decoded, definition: Definition, persist: Persist) -> Compa
         rows = changelog_decode.fold(changes, definition)
         return Compacted(rows, stats.good, stats.upserts, 0, stats.gate_values)
     if stats.skipped or stats.dropped or not definition.compacts_first:
-        return _count(persist(changelog_decode.fold(changes, definition)), definition)
+        return _count(persist(changelog_decode.fold_into_table(changes, definition)), definition)
     return Compacted(changes, stats.good, stats.upserts, stats.two_partitions, stats.gate_values)
 
 

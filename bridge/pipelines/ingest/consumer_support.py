@@ -31,6 +31,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
     if definition.delta.ignore_nulls:
         raise NotThisWay("only Spark fills values by delta.ignore-null-updates")
+    if definition.delta.soft_delete is not None:
+        raise NotThisWay("only Spark keeps the values of deleted rows (delta.soft-delete)")
     sequence = definition.delta.sequence_by
     if sequence and topic.is_upsert:
         raise NotThisWay(

@@ -179,7 +179,7 @@ class _Run:
             rows = own_rows(self.table.delta().toDF(), self.definition)
             changes = changelog_decode.fill_unavailable(changes, rows, self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
-        last = changelog_decode.fold(changes, self.definition)
+        last = changelog_decode.fold_into_table(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import overload
 
 from pyspark.errors import PySparkException
@@ -13,7 +14,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
-from bridge.definition import Definition, Topic
+from bridge.definition import Definition, DeltaTarget, Topic
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
@@ -43,6 +44,11 @@ from bridge.schema import RowField, RowType, TableSchema
 
 _RESYNC = "resync"
 """The key of SEMANTICS_PROPERTY while a resync changes it."""
+
+
+def deletion_field(target: DeltaTarget) -> list[T.StructField]:
+    """The column of `delta.soft-delete`; none without it."""
+    return [] if target.soft_delete is None else [T.StructField(target.soft_delete, T.TimestampType())]
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -78,14 +84,16 @@ def ingest_table(
     `any_semantics` if its changes were applied by another `change_semantics`.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
-    is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
+    is opened as `column_owners.open_shared_table` does. The column of `soft-delete` is added to it, and is one of the
+    result. A column that a user has added stays as it is in rows that are
     updated, and is null in rows that are inserted; a warning names it.
 
     Without `changes` raise what that would raise, and write nothing: None where the table would be created; columns
     that would be added or widened first are not among those of the table.
     """
     target, name, appends = definition.delta, definition.name, definition.topic.appends
-    fields = table_fields(spark, definition.topic.schema)
+    of_ddl = table_fields(spark, definition.topic.schema)
+    fields = [*of_ddl, *deletion_field(target)]
     if changes and target.merge_columns:
         return open_shared_table(spark, target, fields, pipeline=name, key=definition.primary_key)
     if not exists(spark, target):
@@ -101,6 +109,15 @@ def ingest_table(
         if target.merge_columns:
             refuse_unfit(target, found, fields, name, Claim(definition.primary_key, target.merge_columns))
         fields, extra = unchanged_fields(found.schema, fields, widen=target.merge_schema), "unused"
+    elif target.soft_delete is not None and target.soft_delete not in described(spark, target).schema.names:
+        present = claim(
+            open_table(spark, target, of_ddl, extra_columns=extra), name, appends=appends, changes=False
+        )
+        if not any_semantics:
+            refuse_other_semantics(present, definition)
+        if not changes:
+            return present
+        merge_schema(spark, target, deletion_field(target), pipeline=name)
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
         return table
@@ -162,10 +179,11 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
     columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns` or
-    `change_semantics`.
+    `change_semantics` other than `soft-delete`. By this one rows are hidden that are deleted; TableError where an
+    ingest has marked such rows, and the pipeline neither has it nor the column.
     """
     refuse_unpublishable(definition.topic)
-    for key in definition.delta.change_semantics:
+    for key in definition.delta.change_semantics.keys() - {"soft-delete"}:
         raise DefinitionError(
             f"{definition.name!r}: `delta.{key}` is about the changes of an ingest; a publish sends those of the "
             "table, in the order of its versions. Publish the table by a pipeline file without this key"
@@ -178,7 +196,24 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
-    return open_table(spark, definition.delta, fields, extra_columns="unused")
+    deletions = deletion_field(definition.delta)
+    table = open_table(spark, definition.delta, [*fields, *deletions], extra_columns="unused")
+    if not deletions:
+        refuse_unseen_deletions(
+            table, "Set `delta: {{soft-delete: {0}}}`, by which it is a tombstone, or name {0!r} in the DDL"
+        )
+    return replace(table, fields=tuple(fields), hides_by=definition.delta.soft_delete)
+
+
+def refuse_unseen_deletions(table: Table, way_out: str) -> None:
+    """Raise TableError if an ingest has marked rows as deleted (`delta.soft-delete`), in a column that is none of those
+    to read, so that they would be taken for live ones. `way_out` names the column where it has {0}."""
+    marked = json.loads(table.properties.get(SEMANTICS_PROPERTY, "{}")).get("soft-delete")
+    if marked is not None and marked not in table.columns:
+        raise TableError(
+            f"table {table}: a row that has a value of {marked!r} is deleted, and would be taken for one that is not. "
+            + way_out.format(marked)
+        )
 
 
 def publish_warnings(topic: Topic) -> list[str]:
@@ -204,9 +239,13 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
 
 
 def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
-    """Open the table to read it. It must have every column of the definition, and may have more."""
-    fields = table_fields(spark, definition.topic.schema)
-    return open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
+    """Open the table to read it. It must have every column of the definition, and may have more. Rows that
+    `delta.soft-delete` has marked as deleted are hidden; none in a table without that column."""
+    fields, deleted_at = table_fields(spark, definition.topic.schema), definition.delta.soft_delete
+    table = open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
+    if deleted_at is None or deleted_at not in described(spark, definition.delta).schema.names:
+        return table
+    return replace(table, hides_by=deleted_at)
 
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:

@@ -1,0 +1,30 @@
+"""What the options of `delta` about changes mean, in plain Python: the oracle of their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A record: it sets the row of `key`, or without one deletes it."""
+
+    key: int
+    row: Row | None = None
+    at: int = 0
+    """Its timestamp."""
+
+
+def soft_deleted(events: Iterable[Event]) -> dict[int, tuple[Row, int | None]]:
+    """The rows by key, each with the time of its deletion (`delta.soft-delete`)."""
+    rows: dict[int, tuple[Row, int | None]] = {}
+    for event in events:
+        if event.row is not None:
+            rows[event.key] = event.row, None
+        elif event.key in rows:
+            rows[event.key] = rows[event.key][0], event.at
+    return rows
