@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
+from bridge.enums import (
+    BadRecords,
+    DeliveryGuarantee,
+    Encoder,
+    Engine,
+    GateAction,
+    OnFailure,
+    Reader,
+    Truncate,
+)
 from bridge.metrics import RunName
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
@@ -38,6 +47,7 @@ __all__ = [
     "Startup",
     "Topic",
     "TopicCreation",
+    "Truncate",
 ]
 
 
@@ -178,6 +188,10 @@ class DeltaTarget:
     """The METADATA keys of those columns of `sequence_by` that have one."""
     soft_delete: str | None = None
     """`delta.soft-delete`: the column with the time of the deletion; a row that has one is deleted."""
+    truncate: Truncate = Truncate.REFUSE
+    """`delta.truncate`: what a record does that deletes all rows."""
+    apply_as_truncate: ComputedColumn | None = None
+    """`delta.apply-as-truncate`: the condition under which a change that sets a row is such a record."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -188,7 +202,11 @@ class DeltaTarget:
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
         found |= {"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {}
-        return found | ({} if self.soft_delete is None else {"soft-delete": self.soft_delete})
+        found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}
+        found |= {} if self.truncate is Truncate.REFUSE else {"truncate": self.truncate.value}
+        if self.apply_as_truncate is not None:
+            found["apply-as-truncate"] = self.apply_as_truncate.expression
+        return found
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -330,8 +348,9 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of the last one, or beside it: neither `sequence-by`, `ignore-null-updates` nor `soft-delete`,
-        nor `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
+        counts instead of the last one, or beside it: neither `sequence-by`, `ignore-null-updates`, `soft-delete` nor
+        `apply-as-truncate`, nor `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
         judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
-        needs_all = judges_all or self.delta.sequence_by or self.delta.ignore_nulls or self.delta.soft_delete
-        return self.topic.is_upsert and not needs_all
+        delta = self.delta
+        needs_all = judges_all or delta.sequence_by or delta.ignore_nulls or delta.soft_delete
+        return self.topic.is_upsert and not needs_all and delta.apply_as_truncate is None

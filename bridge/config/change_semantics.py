@@ -1,13 +1,14 @@
 """Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, the condition
-of `apply-as-delete`, the columns of `ignore-null-updates`, and that of `soft-delete`."""
+of `apply-as-delete` or `apply-as-truncate`, the columns of `ignore-null-updates`, and that of `soft-delete`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bridge.ddl import condition
-from bridge.definition import Topic
+from bridge.definition import DeltaTarget, Topic, Truncate
 from bridge.errors import OptionError
+from bridge.options import FORMATS
 from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
 POSITION = "position"
@@ -64,7 +65,7 @@ def sequence_metadata(names: Sequence[str], topic: Topic) -> dict[str, str]:
 def delete_condition(
     given: str | None, topic: Topic, key: str = "delta.apply-as-delete"
 ) -> ComputedColumn | None:
-    """Returns the condition under which a change that sets a row deletes it; None where there is none.
+    """Returns the condition under which a change that sets a row deletes it, or all rows; None where there is none.
 
     Raises OptionError without a PRIMARY KEY, DdlError for an illegal condition; both name `key`.
     """
@@ -73,7 +74,7 @@ def delete_condition(
     schema = topic.schema
     if not schema.primary_key:
         raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, by which the deleted row is found; declare one, or remove {key}"
+            f"{key}: the DDL has no PRIMARY KEY, by which deleted rows are found; declare one, or remove {key}"
         )
     columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*schema.physical, *schema.metadata)
     return condition(given, key, {column.name: column.type for column in columns})
@@ -127,3 +128,39 @@ def deletion_column(given: str | None, topic: Topic) -> str | None:
             "one, or remove it from the DDL"
         )
     return given
+
+
+def refuse_unfit_truncates(target: DeltaTarget, topic: Topic, keys: str) -> None:
+    """Raises OptionError where `truncate` has no effect, and for `apply` where a truncate has no certain place among
+    the other records. `keys` makes the keys of messages, `delta.{}`."""
+    mode = target.truncate
+    given, condition = keys.format("truncate"), keys.format("apply-as-truncate")
+    way_out = f"set {given} to refuse or ignore"
+    if mode is Truncate.REFUSE:
+        return
+    if target.apply_as_truncate is None and not FORMATS[topic.value.name].truncates:
+        raise OptionError(
+            f"{given}: {mode.value} has no effect, as no record of format {topic.value.name!r} is a truncate; set "
+            f"{condition}, or remove {given}"
+        )
+    if mode is Truncate.IGNORE:
+        return
+    if not topic.schema.primary_key:
+        raise OptionError(
+            f"{given}: the DDL has no PRIMARY KEY, so only rows are added; {way_out}, or declare one"
+        )
+    if topic.pattern is not None or len(topic.names) > 1:
+        raise OptionError(
+            f"{given}: the table has rows of several topics, and a truncate is of one of them; {way_out}, or read one "
+            "topic"
+        )
+    if target.sequence_by:
+        raise OptionError(
+            f"{given}: apply cannot be combined with {keys.format('sequence-by')}, as late records would need to know "
+            f"the truncate; {way_out}, or remove the other"
+        )
+    if target.soft_delete is not None:
+        raise OptionError(
+            f"{given}: apply cannot be combined with {keys.format('soft-delete')}, which keeps deleted rows; "
+            f"{way_out}, or remove the other"
+        )

@@ -15,6 +15,7 @@ from bridge.config.change_semantics import (
     delete_condition,
     deletion_column,
     ignored_nulls,
+    refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
 )
@@ -58,6 +59,7 @@ from bridge.definition import (
     Run,
     Topic,
     TopicCreation,
+    Truncate,
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.metrics.monitoring import Monitoring
@@ -247,7 +249,8 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
                 f"{', '.join(topic.schema.names)}"
             )
     sequence = sequence_columns(section.sequence_by, topic)
-    return DeltaTarget(
+    truncates = delete_condition(section.apply_as_truncate, topic, "delta.apply-as-truncate")
+    found = DeltaTarget(
         path,
         section.table,
         section.properties,
@@ -260,7 +263,11 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         ignored_nulls(section.ignore_null_updates, topic),
         sequence_metadata(sequence, topic),
         deletion_column(section.soft_delete, topic),
+        Truncate(section.truncate),
+        truncates,
     )
+    refuse_unfit_truncates(found, topic, "delta.{}")
+    return found
 
 
 def _quarantine(file: PipelineFile, base: str) -> DeltaTarget | None:

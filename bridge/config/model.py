@@ -115,6 +115,17 @@ class DeltaSection(Section):
         "leaves the row. A later change that sets the row makes it NULL.",
     )
 
+    truncate: Literal["apply", "refuse", "ignore"] = Field(
+        default="refuse",
+        description="What a record does that deletes all rows: apply (delete those of the records before it), refuse "
+        "(stop the run) or ignore.",
+    )
+    apply_as_truncate: str | None = Field(
+        default=None,
+        description="Condition in Flink SQL, over columns of the record: a change that sets a row for which it is true "
+        "is a truncate instead.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -126,7 +137,8 @@ class DeltaSection(Section):
         is_ordered = self.sequence_by != "position"
         used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
         used |= {"ignore-null-updates": bool(self.ignore_null_updates)}
-        used |= {"soft-delete": self.soft_delete is not None}
+        used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
+        used |= {"apply-as-truncate": self.apply_as_truncate is not None}
         for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -21,8 +22,8 @@ from bridge.delta.changes_in_driver import Limits
 from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_driver import DriverEngine
-from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, upsert_by_key
+from bridge.delta.merge_driver import DELETES_OTHERS, DriverEngine
+from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, after_truncate, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.delta.txn_settings import committed_version
@@ -125,23 +126,26 @@ class Engines:
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
+        deletes_others: bool = False,
     ) -> Merged:
         """Merge `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
 
         They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
         are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
+        With `deletes_others` rows that no change matches are deleted.
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
         if not table.target.sequence_by:
-            return self._merge(table, changes, key=key, adds=adds, progress=progress)
+            semantics = partial(after_truncate, of=self._semantics) if deletes_others else self._semantics
+            return self._merge(table, changes, semantics, key=key, adds=adds, progress=progress)
         if self._memory is None:
             self._memory = DeleteMemory.open(table, key)
             self._remembers = not self._memory.is_empty()
         memory = self._memory.on(table.spark)
         newer, adds = self._settled(memory, changes, adds)
         try:
-            merged = self._merge(table, newer, key=key, adds=adds, progress=progress)
+            merged = self._merge(table, newer, self._semantics, key=key, adds=adds, progress=progress)
         finally:
             if isinstance(newer, DataFrame) and newer is not changes:
                 newer.unpersist()
@@ -171,32 +175,38 @@ class Engines:
         self,
         table: Table,
         changes: DataFrame | pa.Table,
+        semantics: MergeSemantics,
         *,
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
     ) -> Merged:
         if self._driver is None:
-            return self._merge_with_spark(table, changes, key, adds, progress, _CONFIGURED)
+            return self._merge_with_spark(table, changes, semantics, key, adds, progress, _CONFIGURED)
         given = _with_engine(progress, Engine.DRIVER, self._reason)
         try:
             if isinstance(changes, DataFrame):
                 result = self._driver.merge(
-                    table, changes, key=key, progress=given, persisted=True, semantics=self._semantics
+                    table, changes, key=key, progress=given, persisted=True, semantics=semantics
                 )
             else:
                 result = self._driver.merge_arrow(
-                    table, changes, key=key, progress=given, semantics=self._semantics
+                    table, changes, key=key, progress=given, semantics=semantics
                 )
         except NotThisWay as reason:
-            return self._merge_with_spark(table, changes, key, adds, progress, self._why_spark(table, reason))
+            why = self._why_spark(table, reason)
+            return self._merge_with_spark(table, changes, semantics, key, adds, progress, why)
         return Merged(result, Engine.DRIVER, self._reason)
 
-    def describe_choice(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
+    def describe_choice(
+        self, table: Table, changes: DataFrame, *, key: Sequence[str], deletes_others: bool = False
+    ) -> str:
         """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
         if self._driver is None:
             return told(Engine.SPARK.value, _CONFIGURED)
         try:
+            if deletes_others:
+                raise NotThisWay(DELETES_OTHERS)
             self._driver.refuse(table, changes, key=key)
         except NotThisWay as reason:
             return told(Engine.SPARK.value, self._why_spark(table, reason))
@@ -220,6 +230,7 @@ class Engines:
         self,
         table: Table,
         given: DataFrame | pa.Table,
+        semantics: MergeSemantics,
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
@@ -230,9 +241,7 @@ class Engines:
             load_reason = f"{reason}; the table was empty, so nothing was merged"
             load_progress = _with_engine(progress, Engine.SPARK, load_reason).merging(table.target, key)
             try:
-                result = initial_load(
-                    table, changes, rows=adds, progress=load_progress, semantics=self._semantics
-                )
+                result = initial_load(table, changes, rows=adds, progress=load_progress, semantics=semantics)
             except NotThisWay:
                 self._has_rows = True
             else:
@@ -243,7 +252,7 @@ class Engines:
             key=key,
             progress=_with_engine(progress, Engine.SPARK, reason),
             persisted=True,
-            semantics=self._semantics,
+            semantics=semantics,
         )
         return Merged(result, Engine.SPARK, reason)
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _KEY_TWICE = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+DELETES_OTHERS = "a truncate deletes rows that the batch does not name"
 _MIN_ROWS_A_CHANGE = 10
 """With fewer rows than these for each change, a copy of the files costs less than marks and later rewrites."""
 _COPIES_AT_ONCE = 2
@@ -101,7 +102,7 @@ class DriverEngine:
         """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
         refuse_unsupported_table(self._newest(table), key)
         limits = self.limits if persisted else None
-        more = semantics(table.columns, key).change_columns
+        more = _statement(semantics, table, key).change_columns
         source = collect_changes(table, changes, more, limits=limits)
         return self._merge_within(limits, table, source, key, progress, semantics)
 
@@ -129,7 +130,7 @@ class DriverEngine:
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         if limits is not None:
             limits.refuse_batch(changes.nbytes)
-        statement = semantics(table.columns, key)
+        statement = _statement(semantics, table, key)
         for _ in attempts():
             snapshot = self._newest(table)
             committed = snapshot.transactions.get(app_id(progress.pipeline))
@@ -274,6 +275,14 @@ class DriverEngine:
         )
         removes: list[Action] = [{"remove": removed(snapshot.files[name])} for name in (*merged, *copied)]
         return [*removes, *(action for actions in written for action in actions)]
+
+
+def _statement(semantics: MergeSemantics, table: Table, key: Sequence[str]) -> MergeStatement:
+    """Raises NotThisWay for a statement that changes rows without a change of their key: their files are not read."""
+    statement = semantics(table.columns, key)
+    if statement.deletes_others:
+        raise NotThisWay(DELETES_OTHERS)
+    return statement
 
 
 def _by_match(changes: pa.Table, statement: MergeStatement) -> tuple[pa.Table, pa.Table]:

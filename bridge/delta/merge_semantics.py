@@ -17,7 +17,7 @@ change for each key. A semantics that changes several rows of a key must not be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,6 +50,7 @@ __all__ = [
     "NotOlder",
     "Retracts",
     "Update",
+    "after_truncate",
     "merge_own_columns",
     "repair_by_key",
     "semantics_of",
@@ -224,6 +225,8 @@ class MergeStatement:
     """Columns of the changes, beside those of the table and `__kind`, that conditions name."""
     all_effective: bool = False
     """Every change is known to change a row, so that an engine need not look for those that do not."""
+    deletes_others: bool = False
+    """Rows that no change matches are deleted."""
 
 
 MergeSemantics = Callable[[Sequence[str], Sequence[str]], MergeStatement]
@@ -279,6 +282,11 @@ def upsert_by_sequence(
         ),
         insert=upsert.insert,
     )
+
+
+def after_truncate(columns: Sequence[str], key: Sequence[str], *, of: MergeSemantics) -> MergeStatement:
+    """Make the table the fold of the changes after a truncate, by the semantics `of`: other rows are deleted."""
+    return replace(of(columns, key), deletes_others=True)
 
 
 def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:

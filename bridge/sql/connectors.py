@@ -13,6 +13,7 @@ from bridge.config.change_semantics import (
     POSITION,
     delete_condition,
     ignored_nulls,
+    refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
 )
@@ -24,7 +25,7 @@ from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
 from bridge.config.validators import check_ignored_nulls, check_interval, check_sequence
 from bridge.ddl import Ddl
-from bridge.definition import DeltaTarget, Topic
+from bridge.definition import DeltaTarget, Topic, Truncate
 from bridge.errors import OptionError
 from bridge.options import FORMATS
 from bridge.options.kinds import BOOLEAN, STRING, duration_ms
@@ -145,8 +146,17 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
+_TRUNCATE, _APPLY_AS_TRUNCATE = "bridge.truncate", "bridge.apply-as-truncate"
 _SOFT_DELETE = "bridge.soft-delete"
-CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS, _SOFT_DELETE)
+CHANGE_OPTIONS = (
+    SEQUENCE_BY,
+    DELETE_MEMORY,
+    APPLY_AS_DELETE,
+    IGNORE_NULLS,
+    _SOFT_DELETE,
+    _TRUNCATE,
+    _APPLY_AS_TRUNCATE,
+)
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
 
@@ -189,8 +199,20 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         delete_memory_seconds=duration_ms(memory) / 1000,
         apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
         ignore_nulls=ignored_nulls(ignored, table.topic, f"'{IGNORE_NULLS}'"),
+        truncate=_truncate(options),
+        apply_as_truncate=delete_condition(
+            options.get(_APPLY_AS_TRUNCATE), table.topic, f"'{_APPLY_AS_TRUNCATE}'"
+        ),
     )
+    refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
     return replace(table, changes=changes)
+
+
+def _truncate(options: Mapping[str, str]) -> Truncate:
+    given, legal = options.get(_TRUNCATE, Truncate.REFUSE.value), [mode.value for mode in Truncate]
+    if given not in legal:
+        raise OptionError(f"'{_TRUNCATE}' = '{given}' is not legal; legal values are {', '.join(legal)}")
+    return Truncate(given)
 
 
 def _check(key: str, check: Callable[[Any], Any], value: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.definition import DeltaTarget, Truncate
 from bridge.errors import DefinitionError
 from tests.config.files import WHOLE, loaded
 
@@ -207,3 +208,67 @@ def test_a_column_of_deletions_without_a_key(tmp_path: Path) -> None:
     text = text.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
     with pytest.raises(DefinitionError, match=r"delta.soft-delete: the DDL has no PRIMARY KEY"):
         loaded(tmp_path, text.replace("delta: {", "delta: {soft-delete: d, "))
+
+
+CDC = WHOLE.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+CDC = CDC.replace("'value.format' = 'json'", "'value.format' = 'debezium-json'")
+
+
+def truncates(tmp_path: Path, delta: str, text: str = CDC) -> DeltaTarget:
+    return loaded(tmp_path, text.replace(DDL, PLAIN).replace("delta: {", f"delta: {{{delta}, ")).delta
+
+
+def test_what_a_truncate_does(tmp_path: Path) -> None:
+    assert truncates(tmp_path, "merge-schema: false").truncate is Truncate.REFUSE
+    assert truncates(tmp_path, "truncate: ignore").change_semantics == {"truncate": "ignore"}
+    found = truncates(tmp_path, "truncate: apply, apply-as-truncate: \"note = 't'\"", WHOLE)
+    assert found.change_semantics == {"truncate": "apply", "apply-as-truncate": "note = 't'"}
+    assert truncates(tmp_path, "apply-as-truncate: \"note = 't'\"", WHOLE).truncate is Truncate.REFUSE
+
+
+@pytest.mark.parametrize(
+    ("delta", "text", "message"),
+    [
+        ("truncate: later", CDC, "truncate.*'apply', 'refuse' or 'ignore'"),
+        (
+            "truncate: apply",
+            WHOLE,
+            "delta.truncate: apply has no effect, as no record of format 'json' is a truncate",
+        ),
+        (
+            "truncate: ignore",
+            CDC.replace("debezium", "maxwell"),
+            "no record of format 'maxwell-json' is a truncate",
+        ),
+        (
+            "truncate: apply, sequence-by: version",
+            CDC,
+            "cannot be combined with delta.sequence-by, as late records",
+        ),
+        (
+            "truncate: apply, soft-delete: d",
+            CDC,
+            "cannot be combined with delta.soft-delete, which keeps deleted rows",
+        ),
+        ("truncate: apply, merge-columns: all", CDC, "truncate: apply cannot be combined with merge-columns"),
+        (
+            "apply-as-truncate: note = 't', merge-columns: all",
+            CDC,
+            "apply-as-truncate cannot be combined with merge-c",
+        ),
+        ("apply-as-truncate: version + 1", CDC, "delta.apply-as-truncate:1:1: the condition is no BOOLEAN"),
+        (
+            "truncate: apply",
+            CDC.replace("'orders'", "'a;b'"),
+            "delta.truncate: the table has rows of several topics",
+        ),
+        (
+            "truncate: apply",
+            CDC.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING"),
+            "delta.truncate: the DDL has no PRIMARY KEY, so only rows are added; set delta.truncate to refuse or",
+        ),
+    ],
+)
+def test_truncates_that_are_refused(tmp_path: Path, delta: str, text: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        truncates(tmp_path, delta, text)

@@ -77,6 +77,8 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "ignore_nulls": [],
         "sequence_metadata": {},
         "soft_delete": None,
+        "truncate": "refuse",
+        "apply_as_truncate": None,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -108,6 +110,8 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "ignore_nulls": [],
             "sequence_metadata": {},
             "soft_delete": None,
+            "truncate": "refuse",
+            "apply_as_truncate": None,
         },
         "on_failure": "fail",
         "report": None,

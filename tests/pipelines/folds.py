@@ -19,6 +19,10 @@ class Event:
     """Its timestamp."""
 
 
+TRUNCATE = Event(-1)
+"""A record that deletes all rows."""
+
+
 def soft_deleted(events: Iterable[Event]) -> dict[int, tuple[Row, int | None]]:
     """The rows by key, each with the time of its deletion (`delta.soft-delete`)."""
     rows: dict[int, tuple[Row, int | None]] = {}
@@ -27,4 +31,17 @@ def soft_deleted(events: Iterable[Event]) -> dict[int, tuple[Row, int | None]]:
             rows[event.key] = event.row, None
         elif event.key in rows:
             rows[event.key] = rows[event.key][0], event.at
+    return rows
+
+
+def truncated(events: Iterable[Event]) -> dict[int, Row]:
+    """The rows by key under `delta.truncate: apply`."""
+    rows: dict[int, Row] = {}
+    for event in events:
+        if event == TRUNCATE:
+            rows.clear()
+        elif event.row is None:
+            rows.pop(event.key, None)
+        else:
+            rows[event.key] = event.row
     return rows

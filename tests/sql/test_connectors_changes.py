@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.definition import DeltaTarget
+from bridge.definition import DeltaTarget, Truncate
 from bridge.pipelines.scripts.state import ScriptState
 from tests.sql.scripts import CONNECTORS, load, script_refusal
 
@@ -38,6 +38,9 @@ def test_the_table_that_keeps_the_rows_has_them() -> None:
     assert order(", 'bridge.ignore-null-updates' = 'false'").ignore_nulls == ()
     condition = order(", 'bridge.apply-as-delete' = 'at < 0'").apply_as_delete
     assert condition is not None and condition.expression == "at < 0"
+    assert order(", 'bridge.truncate' = 'apply'").truncate is Truncate.APPLY
+    found = order(", 'bridge.apply-as-truncate' = 'at < 0', 'bridge.truncate' = 'ignore'")
+    assert found.change_semantics == {"truncate": "ignore", "apply-as-truncate": "at < 0"}
 
 
 def test_a_table_that_nothing_reads() -> None:
@@ -78,6 +81,16 @@ def test_a_table_that_nothing_reads() -> None:
             ", 'bridge.delete-memory' = '7 d'",
             "debezium",
             "'bridge.delete-memory' has no effect without 'bridge.sequence-by'",
+        ),
+        (
+            ", 'bridge.truncate' = 'x'",
+            "debezium",
+            "'bridge.truncate' = 'x' is not legal; legal values are apply, refuse, ignore",
+        ),
+        (
+            ", 'bridge.truncate' = 'apply', 'bridge.sequence-by' = 'at'",
+            "debezium",
+            "'bridge.truncate': apply cannot be combined with 'bridge.sequence-by'",
         ),
         (
             ", 'bridge.soft-delete' = 'd'",

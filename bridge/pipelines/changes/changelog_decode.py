@@ -17,13 +17,23 @@ from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
-from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
+from bridge.decode import (
+    BAD_KEY_ID,
+    NO_ROW,
+    SKIP,
+    TRUNCATE,
+    UNAVAILABLE,
+    decode_events,
+    decode_keys,
+    decode_values,
+)
 from bridge.decode.computed_columns import reads_any, with_filled
-from bridge.definition import Definition
+from bridge.definition import Definition, Truncate
 from bridge.delta.merge_semantics import KEPT
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import row_gate, unfit_rows
 from bridge.rows import RowKind
+from bridge.schema import ComputedColumn
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
@@ -79,7 +89,7 @@ def _fill_from_earlier_changes(
     the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
     """
     earlier = _earlier_changes(changes, key)
-    others = [SKIP, DROPPED] if retractions else [SKIP, DROPPED, *_RETRACTS]
+    others = [*NO_ROW] if retractions else [*NO_ROW, *_RETRACTS]
     sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
     last_values = {
         name: F.last(
@@ -166,7 +176,7 @@ def persist_within(stack: ExitStack) -> Persist:
 
 def is_good() -> Column:
     """True for changes that are applied to the table."""
-    return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
+    return col(BAD).isNull() & ~col(KIND).isin(*NO_ROW)
 
 
 def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
@@ -185,7 +195,9 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
-    return _judged(_with_kept_values(_with_deletions(changes, definition), definition), definition)
+    for turned in (_with_truncates, _with_deletions, _with_kept_values):
+        changes = turned(changes, definition)
+    return _judged(changes, definition)
 
 
 def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
@@ -269,18 +281,40 @@ def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     adds = is_good() & ~retracts()
     if UNAVAILABLE in changes.columns:
         adds = adds & ~reads_any(condition, col(UNAVAILABLE))
+    kept = {*definition.primary_key, *definition.delta.sequence_by}
+    nulled = [name for name in definition.topic.schema.names if name not in kept]
+    return _turned(changes, condition, adds, RowKind.DELETE.value, nulled)
+
+
+def _with_truncates(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Make adds for which `delta.apply-as-truncate` is true truncates; one for which it fails, or that leaves out a
+    value that it reads, is bad. Skip truncates under `truncate: ignore`."""
+    condition = definition.delta.apply_as_truncate
+    if condition is not None:
+        adds = is_good() & ~retracts()
+        if UNAVAILABLE in changes.columns:
+            unknown = adds & reads_any(condition, col(UNAVAILABLE))
+            why = F.lit(f"{condition.name}: the record leaves out a value that it reads")
+            bad = F.coalesce(col(BAD), F.when(unknown, why))
+            changes = changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
+        changes = _turned(changes, condition, adds, TRUNCATE, definition.topic.schema.names)
+    if definition.delta.truncate is not Truncate.IGNORE:
+        return changes
+    return changes.withColumn(KIND, F.when(col(KIND) == TRUNCATE, SKIP).otherwise(col(KIND)))
+
+
+def _turned(
+    changes: DataFrame, condition: ComputedColumn, adds: Column, kind: str, nulled: Sequence[str]
+) -> DataFrame:
+    """Make those of the `adds` for which the condition is true changes of `kind`, without values of the columns
+    `nulled`. One for which it fails is bad."""
     why = F.lit(None).cast("string") if condition.failure is None else F.expr(condition.failure)
     bad = F.coalesce(col(BAD), F.when(adds, F.concat(F.lit(f"{condition.name}: "), why)))
-    deletes = adds & F.expr(condition.spark)
-    kept = {*definition.primary_key, *definition.delta.sequence_by}
-    nulled = [
-        n
-        for n in (*definition.topic.schema.names, UNAVAILABLE, KEPT)
-        if n in changes.columns and n not in kept
-    ]
-    kind = F.when(bad.isNull(), F.when(deletes, RowKind.DELETE.value).otherwise(col(KIND)))
-    values = {name: F.when(F.coalesce(deletes, F.lit(False)), None).otherwise(col(name)) for name in nulled}
-    return changes.withColumns({**values, KIND: kind, BAD: bad})
+    turned = F.coalesce(adds & F.expr(condition.spark), F.lit(False))
+    new_kind = F.when(bad.isNull(), F.when(turned, kind).otherwise(col(KIND)))
+    names = [name for name in (*nulled, UNAVAILABLE, KEPT) if name in changes.columns]
+    values = {name: F.when(turned, None).otherwise(col(name)) for name in names}
+    return changes.withColumns({**values, KIND: new_kind, BAD: bad})
 
 
 def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:

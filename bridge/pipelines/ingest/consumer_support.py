@@ -29,6 +29,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("the gate quarantines rows, superseded ones, too")
     if definition.delta.apply_as_delete is not None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
+    if definition.delta.apply_as_truncate is not None:
+        raise NotThisWay("only Spark judges a change by delta.apply-as-truncate")
     if definition.delta.ignore_nulls:
         raise NotThisWay("only Spark fills values by delta.ignore-null-updates")
     if definition.delta.soft_delete is not None:

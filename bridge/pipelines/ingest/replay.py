@@ -34,9 +34,10 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.runtime.lineage import replay_flow, tracked_command
-from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_partitions
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 _COORDINATES = ["topic", "partition", "offset"]
@@ -98,7 +99,9 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
     quarantine.finish_replays(table, target, definition.name)
     topic = admin.resolve(definition.topic)
     with tracked_command(spark, definition, "replay", replay_flow):
-        done = _Run(definition, topic, admin.describe(topic), table, target, last[0]).run(force)
+        state = admin.describe(topic)
+        refuse_partitions(definition, state.end)
+        done = _Run(definition, topic, state, table, target, last[0]).run(force)
     return replace(done, warning=warning)
 
 
@@ -129,6 +132,12 @@ class _Run:
             _check_available(self.topic, self.state, first, oldest_ms, force)
             records = with_leader_epochs(records, self.topic, first, through)
             changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
+            _, truncate = settle(changes, self.definition)
+            if truncate is not None:
+                raise DefinitionError(
+                    f"{'{}-{} at offset {}'.format(*truncate)}: the quarantined record is a truncate, after which "
+                    "other records were applied. Run `bridge resync FILE`, and delete it from the quarantine"
+                )
             good = changes.where(col(BAD).isNull())
             coordinates = persist(good.select(*_coordinates()).distinct())
             result = replace(result, replayed=coordinates.count())
@@ -175,8 +184,10 @@ class _Run:
         changes = changelog_decode.decode_with_fallback(
             others.unionByName(quarantined), self.definition, persist
         )
+        changes, truncate = settle(changes, self.definition)
         if UNAVAILABLE in changes.columns:
             rows = own_rows(self.table.delta().toDF(), self.definition)
+            rows = rows if truncate is None else rows.limit(0)
             changes = changelog_decode.fill_unavailable(changes, rows, self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
         last = changelog_decode.fold_into_table(changes, self.definition)

@@ -33,6 +33,7 @@ from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.compare.verify import refuse_compacted
 from bridge.pipelines.resync.report import Resync, refuse_appends
@@ -46,6 +47,7 @@ from bridge.pipelines.runtime.preflight import (
     open_whole_table,
     record_running_resync,
     record_semantics,
+    refuse_partitions,
 )
 from bridge.rows import RowKind
 
@@ -83,6 +85,7 @@ def resync(
     topic = admin.resolve(definition.topic)
     refuse_compacted(definition, topic)
     state = admin.describe(topic)
+    refuse_partitions(definition, state.end)
     if definition.delta.ignore_nulls and any(offset for _, _, offset in state.earliest):
         raise GapError(
             f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
@@ -219,12 +222,11 @@ class _Run:
         self, records: DataFrame, rows: DataFrame, persist: changelog_decode.Persist
     ) -> tuple[DataFrame, BatchStats]:
         try:
-            changes = changelog_decode.resolve_unavailable(
-                changelog_decode.decode_with_fallback(records, self.definition, persist),
-                self.definition,
-                persist,
-                None if self.definition.delta.ignore_nulls else own_rows(rows, self.definition),
-            )
+            changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
+            changes, truncate = settle(changes, self.definition)
+            of_topic_alone = bool(self.definition.delta.ignore_nulls or truncate)
+            known = None if of_topic_alone else own_rows(rows, self.definition)
+            changes = changelog_decode.resolve_unavailable(changes, self.definition, persist, known)
             stats = collect_batch_stats(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
-from bridge.definition import Definition, DeltaTarget, Topic
+from bridge.definition import Definition, DeltaTarget, Topic, Truncate
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
@@ -38,6 +38,7 @@ from bridge.delta.table_checks import (
 )
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
+from bridge.offsets import Offsets
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
@@ -155,6 +156,8 @@ def refuse_other_semantics(table: Table, definition: Definition) -> None:
     if found == semantics_property(definition.delta) or read_progress(table, definition.name) is None:
         return
     before, now = json.loads(found) if found else {}, definition.delta.change_semantics
+    if "truncate" not in before and before == {k: v for k, v in now.items() if k != "truncate"}:
+        return  # no truncate has come yet, as it was refused
     if _RESYNC in before:
         raise TableError(
             f"table {table}: a resync to {before[_RESYNC]} did not end, and its rows may be of the semantics before it "
@@ -203,6 +206,18 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
             table, "Set `delta: {{soft-delete: {0}}}`, by which it is a tombstone, or name {0!r} in the DDL"
         )
     return replace(table, fields=tuple(fields), hides_by=definition.delta.soft_delete)
+
+
+def refuse_partitions(definition: Definition, offsets: Offsets) -> None:
+    """Raise DefinitionError under `truncate: apply` for offsets of several partitions: Kafka does not say which records
+    of the others come before a truncate."""
+    partitions = len(offsets.by_partition)
+    if definition.delta.truncate is Truncate.APPLY and partitions > 1:
+        raise DefinitionError(
+            f"{definition.name!r}: `delta.truncate: apply` needs a topic of one partition, and "
+            f"{definition.topic.title} has {partitions}: which records of the others come before a truncate is not "
+            "known. Set it to refuse or ignore, or have the producer write to a topic of one partition"
+        )
 
 
 def refuse_unseen_deletions(table: Table, way_out: str) -> None:
