@@ -192,6 +192,10 @@ class DeltaTarget:
     """`delta.truncate`: what a record does that deletes all rows."""
     apply_as_truncate: ComputedColumn | None = None
     """`delta.apply-as-truncate`: the condition under which a change that sets a row is such a record."""
+    first_row: bool = False
+    """`delta.first-row`: the first change of a key sets its row, and no later one counts."""
+    ignore_delete: bool = False
+    """`delta.ignore-delete`: deletions have no effect."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -206,7 +210,8 @@ class DeltaTarget:
         found |= {} if self.truncate is Truncate.REFUSE else {"truncate": self.truncate.value}
         if self.apply_as_truncate is not None:
             found["apply-as-truncate"] = self.apply_as_truncate.expression
-        return found
+        found |= {"first-row": "true"} if self.first_row else {}
+        return found | ({"ignore-delete": "true"} if self.ignore_delete else {})
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -348,9 +353,8 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of the last one, or beside it: neither `sequence-by`, `ignore-null-updates`, `soft-delete` nor
-        `apply-as-truncate`, nor `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
+        counts instead of the last one, or beside it: none of the `change_semantics` but `apply-as-delete`, nor
+        `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
         judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
-        delta = self.delta
-        needs_all = judges_all or delta.sequence_by or delta.ignore_nulls or delta.soft_delete
-        return self.topic.is_upsert and not needs_all and delta.apply_as_truncate is None
+        needs_all = self.delta.change_semantics.keys() - {"apply-as-delete"}
+        return self.topic.is_upsert and not (judges_all or needs_all)

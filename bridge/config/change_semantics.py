@@ -164,3 +164,29 @@ def refuse_unfit_truncates(target: DeltaTarget, topic: Topic, keys: str) -> None
             f"{given}: apply cannot be combined with {keys.format('soft-delete')}, which keeps deleted rows; "
             f"{way_out}, or remove the other"
         )
+
+
+def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None:
+    """Raises OptionError for `first-row` and `ignore-delete` without a PRIMARY KEY, and beside what they leave without
+    a meaning. `keys` makes the keys of messages, `delta.{}`."""
+    others = {
+        "sequence-by": bool(target.sequence_by),
+        "ignore-null-updates": bool(target.ignore_nulls),
+        "soft-delete": target.soft_delete is not None,
+    }
+    excluded = {
+        "first-row": (target.first_row, tuple(others)),
+        "ignore-delete": (target.ignore_delete, ("soft-delete",)),
+    }
+    for name, (is_set, without) in excluded.items():
+        if is_set and not topic.schema.primary_key:
+            raise OptionError(
+                f"{keys.format(name)}: the DDL has no PRIMARY KEY, by which a row is known again; declare one, or "
+                f"remove {keys.format(name)}"
+            )
+        for other in without:
+            if is_set and others[other]:
+                raise OptionError(
+                    f"{keys.format(name)} cannot be combined with {keys.format(other)}, which would have no effect; "
+                    "remove one of them"
+                )

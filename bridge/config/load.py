@@ -15,6 +15,7 @@ from bridge.config.change_semantics import (
     delete_condition,
     deletion_column,
     ignored_nulls,
+    refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
@@ -265,8 +266,11 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         deletion_column(section.soft_delete, topic),
         Truncate(section.truncate),
         truncates,
+        section.first_row,
+        section.ignore_delete,
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
+    refuse_unfit_first_row(found, topic, "delta.{}")
     return found
 
 

@@ -125,6 +125,15 @@ class DeltaSection(Section):
         description="Condition in Flink SQL, over columns of the record: a change that sets a row for which it is true "
         "is a truncate instead.",
     )
+    first_row: bool = Field(
+        default=False,
+        description="Whether the first change of a key sets its row, and later ones have no effect (Paimon's merge "
+        "engine first-row).",
+    )
+    ignore_delete: bool = Field(
+        default=False,
+        description="Whether deletions have no effect. With first-row they are bad records otherwise.",
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
@@ -139,6 +148,7 @@ class DeltaSection(Section):
         used |= {"ignore-null-updates": bool(self.ignore_null_updates)}
         used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
         used |= {"apply-as-truncate": self.apply_as_truncate is not None}
+        used |= {"first-row": self.first_row, "ignore-delete": self.ignore_delete}
         for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -137,7 +136,7 @@ class Engines:
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
         if not table.target.sequence_by:
-            semantics = partial(after_truncate, of=self._semantics) if deletes_others else self._semantics
+            semantics = after_truncate if deletes_others else self._semantics
             return self._merge(table, changes, semantics, key=key, adds=adds, progress=progress)
         if self._memory is None:
             self._memory = DeleteMemory.open(table, key)

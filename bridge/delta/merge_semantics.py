@@ -1,11 +1,8 @@
 """Defines what merging changes into a table means, as plain values that every merge engine translates.
 
 A semantics is a function: from the definition's columns and its key it makes a `MergeStatement`. Engines execute
-statements and know no semantics, so a new one (a history, a sequence column) is a new function, and no engine changes.
-Rows that are inserted once and never change again would be:
-
-    def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
-        return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
+statements and know no semantics, so a new one (a history, a sequence column) is a new function, and no engine changes:
+see `insert_first`, the shortest one.
 
 A condition is given in both forms that engines need: as SQL over a change, alias `__s`, and the table's row, alias
 `__t`, and as a mask over changes and rows in Arrow.
@@ -51,6 +48,7 @@ __all__ = [
     "Retracts",
     "Update",
     "after_truncate",
+    "insert_first",
     "merge_own_columns",
     "repair_by_key",
     "semantics_of",
@@ -284,9 +282,14 @@ def upsert_by_sequence(
     )
 
 
-def after_truncate(columns: Sequence[str], key: Sequence[str], *, of: MergeSemantics) -> MergeStatement:
-    """Make the table the fold of the changes after a truncate, by the semantics `of`: other rows are deleted."""
-    return replace(of(columns, key), deletes_others=True)
+def insert_first(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Insert the row of a key that the table does not have, and never change one (`delta.first-row`)."""
+    return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
+
+
+def after_truncate(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Make the table the fold of the changes after a truncate, whatever it had: other rows are deleted."""
+    return replace(upsert_by_key(columns, key), deletes_others=True)
 
 
 def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
@@ -332,6 +335,8 @@ def semantics_of(target: DeltaTarget) -> MergeSemantics:
     """The semantics by which an ingest merges into `target`."""
     if target.sequence_by:
         return partial(upsert_by_sequence, sequence=target.sequence_by)
+    if target.first_row:
+        return insert_first
     if target.soft_delete is not None:
         return partial(soft_delete_by_key, deleted_at=target.soft_delete)
     return merge_own_columns if target.merge_columns else upsert_by_key

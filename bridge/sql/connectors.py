@@ -13,6 +13,7 @@ from bridge.config.change_semantics import (
     POSITION,
     delete_condition,
     ignored_nulls,
+    refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
@@ -147,7 +148,7 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
 _TRUNCATE, _APPLY_AS_TRUNCATE = "bridge.truncate", "bridge.apply-as-truncate"
-_SOFT_DELETE = "bridge.soft-delete"
+_SOFT_DELETE, _FIRST_ROW, _IGNORE_DELETE = "bridge.soft-delete", "bridge.first-row", "bridge.ignore-delete"
 CHANGE_OPTIONS = (
     SEQUENCE_BY,
     DELETE_MEMORY,
@@ -156,6 +157,8 @@ CHANGE_OPTIONS = (
     _SOFT_DELETE,
     _TRUNCATE,
     _APPLY_AS_TRUNCATE,
+    _FIRST_ROW,
+    _IGNORE_DELETE,
 )
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
@@ -203,9 +206,19 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         apply_as_truncate=delete_condition(
             options.get(_APPLY_AS_TRUNCATE), table.topic, f"'{_APPLY_AS_TRUNCATE}'"
         ),
+        first_row=_is_true(options, _FIRST_ROW),
+        ignore_delete=_is_true(options, _IGNORE_DELETE),
     )
     refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
+    refuse_unfit_first_row(changes, table.topic, "'bridge.{}'")
     return replace(table, changes=changes)
+
+
+def _is_true(options: Mapping[str, str], key: str) -> bool:
+    given = options.get(key, "false")
+    if given not in ("true", "false"):
+        raise OptionError(f"'{key}' = '{given}' is not legal; legal values are true, false")
+    return given == "true"
 
 
 def _truncate(options: Mapping[str, str]) -> Truncate:

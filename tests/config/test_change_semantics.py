@@ -272,3 +272,29 @@ def test_what_a_truncate_does(tmp_path: Path) -> None:
 def test_truncates_that_are_refused(tmp_path: Path, delta: str, text: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         truncates(tmp_path, delta, text)
+
+
+@pytest.mark.parametrize(
+    ("delta", "message"),
+    [
+        (
+            "first-row: true, sequence-by: version",
+            "delta.first-row cannot be combined with delta.sequence-by",
+        ),
+        (
+            "first-row: true, ignore-null-updates: true",
+            "delta.first-row cannot be combined with delta.ignore-null",
+        ),
+        (
+            "ignore-delete: true, soft-delete: d",
+            "delta.ignore-delete cannot be combined with delta.soft-delete",
+        ),
+        ("first-row: true, merge-columns: all", "first-row cannot be combined with merge-columns"),
+        ("first-row: perhaps", "first-row"),
+    ],
+)
+def test_first_rows_that_are_refused(tmp_path: Path, delta: str, message: str) -> None:
+    found = truncates(tmp_path, "first-row: true, ignore-delete: true")
+    assert found.change_semantics == {"first-row": "true", "ignore-delete": "true"}
+    with pytest.raises(DefinitionError, match=message):
+        truncates(tmp_path, delta)

@@ -79,6 +79,8 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "soft_delete": None,
         "truncate": "refuse",
         "apply_as_truncate": None,
+        "first_row": False,
+        "ignore_delete": False,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -112,6 +114,8 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "soft_delete": None,
             "truncate": "refuse",
             "apply_as_truncate": None,
+            "first_row": False,
+            "ignore_delete": False,
         },
         "on_failure": "fail",
         "report": None,

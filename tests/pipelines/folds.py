@@ -45,3 +45,14 @@ def truncated(events: Iterable[Event]) -> dict[int, Row]:
         else:
             rows[event.key] = event.row
     return rows
+
+
+def first_rows(events: Iterable[Event]) -> dict[int, Row]:
+    """The rows by key under `delta.first-row` with `ignore-delete`, and `truncate: apply`."""
+    rows: dict[int, Row] = {}
+    for event in events:
+        if event == TRUNCATE:
+            rows.clear()
+        elif event.row is not None:
+            rows.setdefault(event.key, event.row)
+    return rows

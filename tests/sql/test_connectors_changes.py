@@ -41,6 +41,8 @@ def test_the_table_that_keeps_the_rows_has_them() -> None:
     assert order(", 'bridge.truncate' = 'apply'").truncate is Truncate.APPLY
     found = order(", 'bridge.apply-as-truncate' = 'at < 0', 'bridge.truncate' = 'ignore'")
     assert found.change_semantics == {"truncate": "ignore", "apply-as-truncate": "at < 0"}
+    found = order(", 'bridge.first-row' = 'true', 'bridge.ignore-delete' = 'true'")
+    assert found.change_semantics == {"first-row": "true", "ignore-delete": "true"}
 
 
 def test_a_table_that_nothing_reads() -> None:
@@ -81,6 +83,16 @@ def test_a_table_that_nothing_reads() -> None:
             ", 'bridge.delete-memory' = '7 d'",
             "debezium",
             "'bridge.delete-memory' has no effect without 'bridge.sequence-by'",
+        ),
+        (
+            ", 'bridge.first-row' = 'yes'",
+            "debezium",
+            "'bridge.first-row' = 'yes' is not legal; legal values are true, false",
+        ),
+        (
+            ", 'bridge.first-row' = 'true', 'bridge.sequence-by' = 'at'",
+            "debezium",
+            "'bridge.first-row' cannot be combined with 'bridge.sequence-by', which would have no effect",
         ),
         (
             ", 'bridge.truncate' = 'x'",

@@ -186,16 +186,17 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     Returns one change per key, the last one, where `definition.compacts_first`; otherwise all changes. With `fast`,
     `__bad` may be NEEDS_FULL_DECODE: the frame is then incomplete, and must be decoded again without `fast`.
     """
-    sequence = definition.delta.sequence_by
+    delta = definition.delta
+    sequence = delta.sequence_by
     if not definition.topic.is_upsert:
-        unpaired = bool(sequence or definition.delta.ignore_nulls)
+        unpaired = bool(sequence or delta.ignore_nulls or delta.first_row or delta.ignore_delete)
         changes = decode_events(records, definition.topic, sequence=sequence, unpaired=unpaired, fast=fast)
     else:
         keyed = decode_keys(records, definition.topic, fast=fast)
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
-    for turned in (_with_truncates, _with_deletions, _with_kept_values):
+    for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
         changes = turned(changes, definition)
     return _judged(changes, definition)
 
@@ -217,17 +218,20 @@ def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definitio
     filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
     if not kept:  # that is judged by what the record has
         filled = _with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
+        filled = _without_deletions(filled, definition)
         if definition.delta.apply_as_delete is not None:
             filled = _mark_deleted_before(filled, key)
     return _judged(filled.drop(_FILLED), definition)
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Leave out bad changes of decoded `changes` and keep the last change per key, by `delta.sequence-by`; all changes
-    without a key."""
+    """Leave out bad changes of decoded `changes` and keep the last change per key, by `delta.sequence-by`, or the first
+    one under `delta.first-row`; all changes without a key."""
     good = changes.where(is_good())
     if definition.topic.appends or definition.compacts_first:
         return good
+    if definition.delta.first_row:
+        return compact.first_by_offset(good, list(definition.primary_key))
     return compact.latest_by_offset(good, list(definition.primary_key), definition.delta.sequence_by)
 
 
@@ -284,6 +288,18 @@ def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     kept = {*definition.primary_key, *definition.delta.sequence_by}
     nulled = [name for name in definition.topic.schema.names if name not in kept]
     return _turned(changes, condition, adds, RowKind.DELETE.value, nulled)
+
+
+def _without_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Skip deletions under `delta.ignore-delete`; under `delta.first-row` alone they are bad."""
+    delta = definition.delta
+    if not (delta.first_row or delta.ignore_delete):
+        return changes
+    if delta.ignore_delete:
+        return changes.withColumn(KIND, F.when(is_good() & retracts(), SKIP).otherwise(col(KIND)))
+    why = F.lit("it deletes its row, and delta.first-row takes no deletion; delta.ignore-delete ignores them")
+    bad = F.coalesce(col(BAD), F.when(retracts(), why))
+    return changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
 
 
 def _with_truncates(changes: DataFrame, definition: Definition) -> DataFrame:

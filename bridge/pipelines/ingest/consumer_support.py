@@ -31,6 +31,9 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
     if definition.delta.apply_as_truncate is not None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-truncate")
+    if definition.delta.first_row or definition.delta.ignore_delete:
+        key = "first-row" if definition.delta.first_row else "ignore-delete"
+        raise NotThisWay(f"consumers keep the last change of each key, a deletion, too (delta.{key})")
     if definition.delta.ignore_nulls:
         raise NotThisWay("only Spark fills values by delta.ignore-null-updates")
     if definition.delta.soft_delete is not None:

@@ -87,6 +87,11 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             f"{definition.name!r}: under `delta.ignore-null-updates` a record that is applied later than others would "
             "overwrite their values; have the keys sent again by their producer, or run `bridge resync FILE`"
         )
+    if definition.delta.first_row:
+        raise DefinitionError(
+            f"{definition.name!r}: under `delta.first-row` it is not known whether a record is the first one of a key "
+            "that has a row; run `bridge resync FILE`, which reads all of them"
+        )
     check_storage_locations(spark, definition)
     table = ingest_table(spark, definition)
     definition = with_constraints(definition, table)

@@ -86,11 +86,16 @@ def resync(
     refuse_compacted(definition, topic)
     state = admin.describe(topic)
     refuse_partitions(definition, state.end)
-    if definition.delta.ignore_nulls and any(offset for _, _, offset in state.earliest):
-        raise GapError(
-            f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
-            "(`delta.ignore-null-updates`): the topic alone does not determine the rows"
-        )
+    keeps = {
+        "ignore-null-updates": bool(definition.delta.ignore_nulls),
+        "first-row": definition.delta.first_row,
+    }
+    for key, is_set in keeps.items():
+        if is_set and any(offset for _, _, offset in state.earliest):
+            raise GapError(
+                f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
+                f"(`delta.{key}`): the topic alone does not determine the rows"
+            )
     keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
         table = open_whole_table(spark, definition).unhidden()
