@@ -196,6 +196,8 @@ class DeltaTarget:
     """`delta.first-row`: the first change of a key sets its row, and no later one counts."""
     ignore_delete: bool = False
     """`delta.ignore-delete`: deletions have no effect."""
+    update_columns: str | None = None
+    """`delta.update-columns`: the column that names those which a change sets; a row keeps the others."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -211,7 +213,8 @@ class DeltaTarget:
         if self.apply_as_truncate is not None:
             found["apply-as-truncate"] = self.apply_as_truncate.expression
         found |= {"first-row": "true"} if self.first_row else {}
-        return found | ({"ignore-delete": "true"} if self.ignore_delete else {})
+        found |= {"ignore-delete": "true"} if self.ignore_delete else {}
+        return found | ({} if self.update_columns is None else {"update-columns": self.update_columns})
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -338,6 +341,16 @@ class Definition:
     @property
     def primary_key(self) -> tuple[str, ...]:
         return self.topic.schema.primary_key
+
+    @property
+    def kept_columns(self) -> tuple[str, ...]:
+        """The columns whose values a row may keep where a change has others, or none: by `ignore-null-updates` and
+        `update-columns`."""
+        by = self.delta.update_columns
+        if by is None:
+            return self.delta.ignore_nulls
+        names = (column.name for column in self.topic.schema.physical)
+        return tuple(name for name in names if name not in (*self.primary_key, by))
 
     @property
     def gate(self) -> Gate | None:

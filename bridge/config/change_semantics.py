@@ -9,7 +9,7 @@ from bridge.ddl import condition
 from bridge.definition import DeltaTarget, Topic, Truncate
 from bridge.errors import OptionError
 from bridge.options import FORMATS
-from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
+from bridge.schema import ArrayType, ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
 POSITION = "position"
 """The value of `delta.sequence-by` for the order of the records."""
@@ -109,6 +109,34 @@ def ignored_nulls(
     return tuple(legal if isinstance(given, bool) else (name for name in legal if name in given))
 
 
+def naming_column(given: str | None, topic: Topic, key: str = "delta.update-columns") -> str | None:
+    """Returns the column of a record that names the columns which it sets; None where it sets all.
+
+    Raises OptionError, which names `key`, without a PRIMARY KEY, for computed columns, and for a column that is no
+    ARRAY<STRING> of the record.
+    """
+    if given is None:
+        return None
+    schema = topic.schema
+    if not schema.primary_key:
+        raise OptionError(
+            f"{key}: the DDL has no PRIMARY KEY, by which a row is updated; declare one, or remove {key}"
+        )
+    if schema.computed:
+        raise OptionError(
+            f"{key}: column {schema.computed[0].name!r} is computed of what a record has, not of what the row keeps; "
+            f"remove it, or {key}"
+        )
+    type = next((column.type for column in schema.physical if column.name == given), None)
+    if not (
+        isinstance(type, ArrayType) and isinstance(type.element, ScalarType) and type.element.name == "STRING"
+    ):
+        raise OptionError(
+            f"{key}: {given!r} is no physical column ARRAY<STRING> of the DDL; declare it as one"
+        )
+    return given
+
+
 def deletion_column(given: str | None, topic: Topic) -> str | None:
     """Returns the column of `delta.soft-delete`; None where deletions remove rows.
 
@@ -172,6 +200,7 @@ def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None
     others = {
         "sequence-by": bool(target.sequence_by),
         "ignore-null-updates": bool(target.ignore_nulls),
+        "update-columns": target.update_columns is not None,
         "soft-delete": target.soft_delete is not None,
     }
     excluded = {

@@ -15,6 +15,7 @@ from bridge.config.change_semantics import (
     delete_condition,
     deletion_column,
     ignored_nulls,
+    naming_column,
     refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
@@ -268,6 +269,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         truncates,
         section.first_row,
         section.ignore_delete,
+        naming_column(section.update_columns, topic),
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
     refuse_unfit_first_row(found, topic, "delta.{}")

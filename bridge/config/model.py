@@ -135,6 +135,13 @@ class DeltaSection(Section):
         description="Whether deletions have no effect. With first-row they are bad records otherwise.",
     )
 
+    update_columns: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Column of the record, ARRAY<STRING>, that names the columns which it sets: a row keeps its values "
+        "in the others. NULL names all.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -149,12 +156,16 @@ class DeltaSection(Section):
         used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
         used |= {"apply-as-truncate": self.apply_as_truncate is not None}
         used |= {"first-row": self.first_row, "ignore-delete": self.ignore_delete}
+        used |= {"update-columns": self.update_columns is not None}
         for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
-        if self.ignore_null_updates and is_ordered:
+        keeps = (
+            "ignore-null-updates" if self.ignore_null_updates else self.update_columns and "update-columns"
+        )
+        if keeps and is_ordered:
             raise ValueError(
-                "ignore-null-updates cannot be combined with sequence-by, as a late change may have a value that "
+                f"{keeps} cannot be combined with sequence-by, as a late change may have a value that "
                 "the row lacks; remove one of them"
             )
         if self.soft_delete is not None and is_ordered:

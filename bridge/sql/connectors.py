@@ -13,6 +13,7 @@ from bridge.config.change_semantics import (
     POSITION,
     delete_condition,
     ignored_nulls,
+    naming_column,
     refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
@@ -148,6 +149,7 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
 _TRUNCATE, _APPLY_AS_TRUNCATE = "bridge.truncate", "bridge.apply-as-truncate"
+_UPDATE_COLUMNS = "bridge.update-columns"
 _SOFT_DELETE, _FIRST_ROW, _IGNORE_DELETE = "bridge.soft-delete", "bridge.first-row", "bridge.ignore-delete"
 CHANGE_OPTIONS = (
     SEQUENCE_BY,
@@ -159,6 +161,7 @@ CHANGE_OPTIONS = (
     _APPLY_AS_TRUNCATE,
     _FIRST_ROW,
     _IGNORE_DELETE,
+    _UPDATE_COLUMNS,
 )
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
@@ -193,8 +196,9 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
     _check(DELETE_MEMORY, check_interval, memory)
     _check(IGNORE_NULLS, check_ignored_nulls, ignored)
     given = POSITION if names == [POSITION] else names
-    if ignored and given != POSITION:
-        raise OptionError(f"'{IGNORE_NULLS}' cannot be combined with '{SEQUENCE_BY}'; remove one of them")
+    for key, is_set in ((IGNORE_NULLS, bool(ignored)), (_UPDATE_COLUMNS, _UPDATE_COLUMNS in options)):
+        if is_set and given != POSITION:
+            raise OptionError(f"'{key}' cannot be combined with '{SEQUENCE_BY}'; remove one of them")
     sequence = sequence_columns(given, table.topic, f"'{SEQUENCE_BY}'")
     changes = DeltaTarget(
         sequence_by=sequence,
@@ -208,6 +212,7 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         ),
         first_row=_is_true(options, _FIRST_ROW),
         ignore_delete=_is_true(options, _IGNORE_DELETE),
+        update_columns=naming_column(options.get(_UPDATE_COLUMNS), table.topic, f"'{_UPDATE_COLUMNS}'"),
     )
     refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
     refuse_unfit_first_row(changes, table.topic, "'bridge.{}'")

@@ -298,3 +298,38 @@ def test_first_rows_that_are_refused(tmp_path: Path, delta: str, message: str) -
     assert found.change_semantics == {"first-row": "true", "ignore-delete": "true"}
     with pytest.raises(DefinitionError, match=message):
         truncates(tmp_path, delta)
+
+
+@pytest.mark.parametrize(
+    ("delta", "ddl", "message"),
+    [
+        (
+            "update-columns: note",
+            PLAIN,
+            "delta.update-columns: 'note' is no physical column ARRAY<STRING> of the DDL",
+        ),
+        ("update-columns: x", PLAIN, "delta.update-columns: 'x' is no physical column ARRAY<STRING>"),
+        (
+            "update-columns: c, sequence-by: at",
+            PLAIN,
+            "update-columns cannot be combined with sequence-by, as a late",
+        ),
+        (
+            "update-columns: c, first-row: true",
+            PLAIN,
+            "first-row cannot be combined with delta.update-columns",
+        ),
+        (
+            "update-columns: c, merge-columns: all",
+            PLAIN,
+            "update-columns cannot be combined with merge-columns",
+        ),
+        ("update-columns: c", WIDER, "delta.update-columns: column 'twice' is computed of what a record has"),
+    ],
+)
+def test_columns_that_name_none(tmp_path: Path, delta: str, ddl: str, message: str) -> None:
+    named = WHOLE.replace(DDL, PLAIN + " c ARRAY<STRING>,").replace("delta: {", "delta: {update-columns: c, ")
+    assert loaded(tmp_path, named).kept_columns == ("note", "version", "price")
+    text = WHOLE.replace(DDL, ddl + " c ARRAY<STRING>,").replace("delta: {", f"delta: {{{delta}, ")
+    with pytest.raises(DefinitionError, match=message):
+        loaded(tmp_path, text)

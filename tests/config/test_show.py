@@ -81,6 +81,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "apply_as_truncate": None,
         "first_row": False,
         "ignore_delete": False,
+        "update_columns": None,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -116,6 +117,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "apply_as_truncate": None,
             "first_row": False,
             "ignore_delete": False,
+            "update_columns": None,
         },
         "on_failure": "fail",
         "report": None,

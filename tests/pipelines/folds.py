@@ -56,3 +56,18 @@ def first_rows(events: Iterable[Event]) -> dict[int, Row]:
         elif event.row is not None:
             rows.setdefault(event.key, event.row)
     return rows
+
+
+def partly_updated(events: Iterable[Event], by: str) -> dict[int, dict[str, Any]]:
+    """The rows by key where the column `by` names the columns that a record sets, none for all (`update-columns`)."""
+    rows: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if event.row is None:
+            rows.pop(event.key, None)
+            continue
+        before, named = rows.get(event.key, {}), event.row[by]
+        rows[event.key] = {
+            name: value if named is None or name == by or name in named else before.get(name)
+            for name, value in event.row.items()
+        }
+    return rows

@@ -95,6 +95,11 @@ def test_a_table_that_nothing_reads() -> None:
             "'bridge.first-row' cannot be combined with 'bridge.sequence-by', which would have no effect",
         ),
         (
+            ", 'bridge.update-columns' = 'v'",
+            "debezium",
+            "'bridge.update-columns': 'v' is no physical column ARRAY<STRING> of the DDL",
+        ),
+        (
             ", 'bridge.truncate' = 'x'",
             "debezium",
             "'bridge.truncate' = 'x' is not legal; legal values are apply, refuse, ignore",

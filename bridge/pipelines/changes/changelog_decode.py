@@ -189,7 +189,7 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     delta = definition.delta
     sequence = delta.sequence_by
     if not definition.topic.is_upsert:
-        unpaired = bool(sequence or delta.ignore_nulls or delta.first_row or delta.ignore_delete)
+        unpaired = bool(sequence or definition.kept_columns or delta.first_row or delta.ignore_delete)
         changes = decode_events(records, definition.topic, sequence=sequence, unpaired=unpaired, fast=fast)
     else:
         keyed = decode_keys(records, definition.topic, fast=fast)
@@ -212,7 +212,7 @@ def decode_with_fallback(records: DataFrame, definition: Definition, persist: Pe
 def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
     """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some: computed
     columns, `delta.apply-as-delete`, and what the table asks of a row."""
-    key, kept = definition.primary_key, definition.delta.ignore_nulls
+    key, kept = definition.primary_key, definition.kept_columns
     columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
     marked = changes.withColumn(_FILLED, col(UNAVAILABLE))
     filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
@@ -334,21 +334,31 @@ def _turned(
 
 
 def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable: they are filled later."""
-    names = definition.delta.ignore_nulls
+    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable, and those that its column
+    of `delta.update-columns` does not name: they are filled later."""
+    names, nulls, by = definition.kept_columns, definition.delta.ignore_nulls, definition.delta.update_columns
     if not names:
         return changes
-    bad = col(BAD)
+    bad, adds = col(BAD), is_good() & ~retracts()
+    key = "ignore-null-updates" if by is None else "update-columns"
     if UNAVAILABLE in changes.columns:
         left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
-        why = F.lit(
-            ", which may be no value that the row keeps (delta.ignore-null-updates); let it have all columns"
-        )
+        why = F.lit(f", which may be no value that the row keeps (delta.{key}); let it have all columns")
         bad = F.coalesce(bad, F.when(F.size(UNAVAILABLE) > 0, F.concat(left_out, why)))
-    nulls = F.filter(
-        F.array(*[F.when(col(name).isNull(), F.lit(name)) for name in names]), lambda name: name.isNotNull()
+    keeps = {name: col(name).isNull() if name in nulls else F.lit(False) for name in names}
+    if by is not None:
+        known = F.array(*map(F.lit, (*definition.primary_key, *names, by)))
+        unknown = F.size(F.array_except(F.array_compact(col(by)), known)) > 0
+        why = F.lit(
+            f"column {by!r} names a column that is none of the DDL's physical ones (delta.update-columns)"
+        )
+        bad = F.coalesce(bad, F.when(adds & unknown, why))
+        unnamed = {name: ~F.coalesce(F.array_contains(col(by), name), F.lit(False)) for name in names}
+        keeps = {name: keep | (col(by).isNotNull() & unnamed[name]) for name, keep in keeps.items()}
+    kept = F.filter(
+        F.array(*[F.when(keep, F.lit(name)) for name, keep in keeps.items()]), lambda name: name.isNotNull()
     )
-    open_columns = F.when(is_good() & bad.isNull() & ~retracts() & (F.size(nulls) > 0), nulls)
+    open_columns = F.when(adds & bad.isNull() & (F.size(kept) > 0), kept)
     return changes.withColumns({UNAVAILABLE: open_columns, KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
 
 

@@ -82,10 +82,11 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             f"{definition.name!r} quarantines no bad records: set ingest: {{bad-records: quarantine}}, or quality: "
             "{gate: quarantine}"
         )
-    if definition.delta.ignore_nulls:
+    if definition.kept_columns:
+        key = "ignore-null-updates" if definition.delta.update_columns is None else "update-columns"
         raise DefinitionError(
-            f"{definition.name!r}: under `delta.ignore-null-updates` a record that is applied later than others would "
-            "overwrite their values; have the keys sent again by their producer, or run `bridge resync FILE`"
+            f"{definition.name!r}: under `delta.{key}` a record that is applied later than others would overwrite "
+            "their values; have the keys sent again by their producer, or run `bridge resync FILE`"
         )
     if definition.delta.first_row:
         raise DefinitionError(

@@ -86,12 +86,12 @@ def resync(
     refuse_compacted(definition, topic)
     state = admin.describe(topic)
     refuse_partitions(definition, state.end)
-    keeps = {
-        "ignore-null-updates": bool(definition.delta.ignore_nulls),
-        "first-row": definition.delta.first_row,
-    }
-    for key, is_set in keeps.items():
-        if is_set and any(offset for _, _, offset in state.earliest):
+    for key in definition.delta.change_semantics.keys() & {
+        "ignore-null-updates",
+        "update-columns",
+        "first-row",
+    }:
+        if any(offset for _, _, offset in state.earliest):
             raise GapError(
                 f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
                 f"(`delta.{key}`): the topic alone does not determine the rows"
@@ -229,7 +229,7 @@ class _Run:
         try:
             changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
             changes, truncate = settle(changes, self.definition)
-            of_topic_alone = bool(self.definition.delta.ignore_nulls or truncate)
+            of_topic_alone = bool(self.definition.kept_columns or truncate)
             known = None if of_topic_alone else own_rows(rows, self.definition)
             changes = changelog_decode.resolve_unavailable(changes, self.definition, persist, known)
             stats = collect_batch_stats(self.definition, changes)
