@@ -1,4 +1,4 @@
-"""changes -compact-> changes: the last change per key, by its position alone or by a sequence and its position.
+"""changes -compact-> changes: one change per key, the last one by its position or by a sequence, or the first one.
 
 An ingest takes the last record of each key, a publish the net change. Spark's WindowGroupLimit makes the former cheap:
 it takes the first row per group on the map side, before the shuffle.
@@ -6,9 +6,9 @@ it takes the first row per group on the map side, before the shuffle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -19,6 +19,11 @@ TWO_PARTITIONS = "__two_partitions"
 """True for a change whose key is in more than one partition (partitions were added, or a producer chose another)."""
 
 _FIRST = "__first"
+
+
+def first_by_offset(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return one row per key, the first one: what `latest_by_offset` returns if all orders are turned round."""
+    return _one_a_key(frame, keys, (), F.asc)
 
 
 def latest_by_offset(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str] = ()) -> DataFrame:
@@ -32,17 +37,23 @@ def latest_by_offset(frame: DataFrame, keys: Sequence[str], sequence: Sequence[s
     struct<topic, partition, offset, timestamp>, and `row`, their order, where an offset may have several changes. Adds
     the boolean `__two_partitions`; the result has no order.
     """
-    names, greatest = [col(name) for name in keys], [col(name).desc() for name in sequence]
+    return _one_a_key(frame, keys, sequence, F.desc)
+
+
+def _one_a_key(
+    frame: DataFrame, keys: Sequence[str], sequence: Sequence[str], order: Callable[[Column], Column]
+) -> DataFrame:
+    names, greatest = [col(name) for name in keys], [order(col(name)) for name in sequence]
     at = [col(POSITION).getField(part) for part in ("topic", "partition", "offset", "timestamp")]
     topic, partition, offset, timestamp = at
-    within = [col(POSITION).getField("row").desc()] if "row" in members(frame, POSITION) else []
-    in_partition = Window.partitionBy(*names, topic, partition).orderBy(*greatest, offset.desc(), *within)
+    within = [order(col(POSITION).getField("row"))] if "row" in members(frame, POSITION) else []
+    in_partition = Window.partitionBy(*names, topic, partition).orderBy(*greatest, order(offset), *within)
     of_key = Window.partitionBy(*names)
-    newest = of_key.orderBy(*greatest, timestamp.desc(), topic.desc(), partition.desc(), offset.desc())
+    chosen = of_key.orderBy(*greatest, *map(order, (timestamp, topic, partition, offset)))
     return (
         _first(frame, in_partition)
         .withColumn(TWO_PARTITIONS, F.count(F.lit(1)).over(of_key) > 1)
-        .transform(_first, newest)
+        .transform(_first, chosen)
     )
 
 

@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.enums import BadRecords, DeliveryGuarantee, Encoder, Engine, GateAction, OnFailure, Reader
+from bridge.enums import (
+    BadRecords,
+    DeliveryGuarantee,
+    Encoder,
+    Engine,
+    GateAction,
+    OnFailure,
+    Reader,
+    Truncate,
+)
 from bridge.metrics import RunName
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
@@ -39,6 +48,7 @@ __all__ = [
     "Startup",
     "Topic",
     "TopicCreation",
+    "Truncate",
 ]
 
 
@@ -194,6 +204,18 @@ class DeltaTarget:
     """The METADATA keys of those columns of `sequence_by` that have one."""
     history: History | None = None
     """`delta.history`: None where the table has one row for each key; else `sequence_by` is one column."""
+    soft_delete: str | None = None
+    """`delta.soft-delete`: the column with the time of the deletion; a row that has one is deleted."""
+    truncate: Truncate = Truncate.REFUSE
+    """`delta.truncate`: what a record does that deletes all rows."""
+    apply_as_truncate: ComputedColumn | None = None
+    """`delta.apply-as-truncate`: the condition under which a change that sets a row is such a record."""
+    first_row: bool = False
+    """`delta.first-row`: the first change of a key sets its row, and no later one counts."""
+    ignore_delete: bool = False
+    """`delta.ignore-delete`: deletions have no effect."""
+    update_columns: str | None = None
+    """`delta.update-columns`: the column that names those which a change sets; a row keeps the others."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -203,9 +225,16 @@ class DeltaTarget:
         found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
+        found |= {"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {}
         if self.history is not None:
             found |= {"history": "scd2", "history-columns": ", ".join(self.history.columns)}
-        return found | ({"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {})
+        found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}
+        found |= {} if self.truncate is Truncate.REFUSE else {"truncate": self.truncate.value}
+        if self.apply_as_truncate is not None:
+            found["apply-as-truncate"] = self.apply_as_truncate.expression
+        found |= {"first-row": "true"} if self.first_row else {}
+        found |= {"ignore-delete": "true"} if self.ignore_delete else {}
+        return found | ({} if self.update_columns is None else {"update-columns": self.update_columns})
 
     def row_key(self, key: Sequence[str]) -> tuple[str, ...]:
         """What identifies a row, where `key` is the PRIMARY KEY of the DDL."""
@@ -343,6 +372,16 @@ class Definition:
         return self.delta.row_key(self.primary_key)
 
     @property
+    def kept_columns(self) -> tuple[str, ...]:
+        """The columns whose values a row may keep where a change has others, or none: by `ignore-null-updates` and
+        `update-columns`."""
+        by = self.delta.update_columns
+        if by is None:
+            return self.delta.ignore_nulls
+        names = (column.name for column in self.topic.schema.physical)
+        return tuple(name for name in names if name not in (*self.primary_key, by))
+
+    @property
     def gate(self) -> Gate | None:
         """The gate of each batch; None if `quality.gate` is off."""
         return self.quality.gate if self.quality else None
@@ -356,8 +395,8 @@ class Definition:
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of the last one, or beside it: neither `sequence-by` nor `ignore-null-updates`, nor `bad-records:
-        skip` or `quarantine`, nor `gate: quarantine`."""
+        counts instead of the last one, or beside it: none of the `change_semantics` but `apply-as-delete`, nor
+        `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
         judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
-        needs_all = judges_all or self.delta.sequence_by or self.delta.ignore_nulls
-        return self.topic.is_upsert and not needs_all
+        needs_all = self.delta.change_semantics.keys() - {"apply-as-delete"}
+        return self.topic.is_upsert and not (judges_all or needs_all)

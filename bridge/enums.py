@@ -29,6 +29,14 @@ class GateAction(str, Enum):
     FAIL = "fail"
 
 
+class Truncate(str, Enum):
+    """`delta.truncate`: what a record does that deletes all rows."""
+
+    APPLY = "apply"
+    REFUSE = "refuse"
+    IGNORE = "ignore"
+
+
 class Engine(str, Enum):
     """`merge.engine`: what executes the MERGE of an ingest."""
 

@@ -99,6 +99,10 @@ class _Merge:
         self.writer = self.writer.whenNotMatched(condition).insert(_columns(values))
         return self
 
+    def whenNotMatchedBySourceDelete(self, condition: Column | None = None) -> _Merge:
+        self.writer = self.writer.whenNotMatchedBySource(condition).delete()
+        return self
+
     def execute(self) -> DataFrame:
         """Merge; a row of counts, or none where Delta skipped the MERGE because it knows the batch number."""
         spark = self._table.spark

@@ -1,14 +1,16 @@
 """Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, those of
-`history`, the condition of `apply-as-delete`, and the columns of `ignore-null-updates`."""
+`history`, the condition of `apply-as-delete` or `apply-as-truncate`, the columns of `ignore-null-updates`, and that of
+`soft-delete`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bridge.ddl import condition
-from bridge.definition import History, Topic
+from bridge.definition import DeltaTarget, History, Topic, Truncate
 from bridge.errors import OptionError
-from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
+from bridge.options import FORMATS
+from bridge.schema import ArrayType, ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
 POSITION = "position"
 """The value of `delta.sequence-by` for the order of the records."""
@@ -91,7 +93,7 @@ def history_of(columns: Sequence[str], topic: Topic, sequence: Sequence[str]) ->
 def delete_condition(
     given: str | None, topic: Topic, key: str = "delta.apply-as-delete"
 ) -> ComputedColumn | None:
-    """Returns the condition under which a change that sets a row deletes it; None where there is none.
+    """Returns the condition under which a change that sets a row deletes it, or all rows; None where there is none.
 
     Raises OptionError without a PRIMARY KEY, DdlError for an illegal condition; both name `key`.
     """
@@ -100,7 +102,7 @@ def delete_condition(
     schema = topic.schema
     if not schema.primary_key:
         raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, by which the deleted row is found; declare one, or remove {key}"
+            f"{key}: the DDL has no PRIMARY KEY, by which deleted rows are found; declare one, or remove {key}"
         )
     columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*schema.physical, *schema.metadata)
     return condition(given, key, {column.name: column.type for column in columns})
@@ -133,3 +135,115 @@ def ignored_nulls(
                 f"{key}: {name!r} is none of the columns that may keep a value: {', '.join(legal)}"
             )
     return tuple(legal if isinstance(given, bool) else (name for name in legal if name in given))
+
+
+def naming_column(given: str | None, topic: Topic, key: str = "delta.update-columns") -> str | None:
+    """Returns the column of a record that names the columns which it sets; None where it sets all.
+
+    Raises OptionError, which names `key`, without a PRIMARY KEY, for computed columns, and for a column that is no
+    ARRAY<STRING> of the record.
+    """
+    if given is None:
+        return None
+    schema = topic.schema
+    if not schema.primary_key:
+        raise OptionError(
+            f"{key}: the DDL has no PRIMARY KEY, by which a row is updated; declare one, or remove {key}"
+        )
+    if schema.computed:
+        raise OptionError(
+            f"{key}: column {schema.computed[0].name!r} is computed of what a record has, not of what the row keeps; "
+            f"remove it, or {key}"
+        )
+    type = next((column.type for column in schema.physical if column.name == given), None)
+    if not (
+        isinstance(type, ArrayType) and isinstance(type.element, ScalarType) and type.element.name == "STRING"
+    ):
+        raise OptionError(
+            f"{key}: {given!r} is no physical column ARRAY<STRING> of the DDL; declare it as one"
+        )
+    return given
+
+
+def deletion_column(given: str | None, topic: Topic) -> str | None:
+    """Returns the column of `delta.soft-delete`; None where deletions remove rows.
+
+    Raises OptionError without a PRIMARY KEY, and for a column of the DDL.
+    """
+    key = "delta.soft-delete"
+    if given is None:
+        return None
+    schema = topic.schema
+    if not schema.primary_key:
+        raise OptionError(
+            f"{key}: the DDL has no PRIMARY KEY, by which the deleted row is found; declare one, or remove {key}"
+        )
+    if given.lower() in (name.lower() for name in schema.names):
+        raise OptionError(
+            f"{key}: {given!r} is a column of the DDL, and the bridge adds that of the deletion itself; name another "
+            "one, or remove it from the DDL"
+        )
+    return given
+
+
+def refuse_unfit_truncates(target: DeltaTarget, topic: Topic, keys: str) -> None:
+    """Raises OptionError where `truncate` has no effect, and for `apply` where a truncate has no certain place among
+    the other records. `keys` makes the keys of messages, `delta.{}`."""
+    mode = target.truncate
+    given, condition = keys.format("truncate"), keys.format("apply-as-truncate")
+    way_out = f"set {given} to refuse or ignore"
+    if mode is Truncate.REFUSE:
+        return
+    if target.apply_as_truncate is None and not FORMATS[topic.value.name].truncates:
+        raise OptionError(
+            f"{given}: {mode.value} has no effect, as no record of format {topic.value.name!r} is a truncate; set "
+            f"{condition}, or remove {given}"
+        )
+    if mode is Truncate.IGNORE:
+        return
+    if not topic.schema.primary_key:
+        raise OptionError(
+            f"{given}: the DDL has no PRIMARY KEY, so only rows are added; {way_out}, or declare one"
+        )
+    if topic.pattern is not None or len(topic.names) > 1:
+        raise OptionError(
+            f"{given}: the table has rows of several topics, and a truncate is of one of them; {way_out}, or read one "
+            "topic"
+        )
+    if target.sequence_by:
+        raise OptionError(
+            f"{given}: apply cannot be combined with {keys.format('sequence-by')}, as late records would need to know "
+            f"the truncate; {way_out}, or remove the other"
+        )
+    if target.soft_delete is not None:
+        raise OptionError(
+            f"{given}: apply cannot be combined with {keys.format('soft-delete')}, which keeps deleted rows; "
+            f"{way_out}, or remove the other"
+        )
+
+
+def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None:
+    """Raises OptionError for `first-row` and `ignore-delete` without a PRIMARY KEY, and beside what they leave without
+    a meaning. `keys` makes the keys of messages, `delta.{}`."""
+    others = {
+        "sequence-by": bool(target.sequence_by),
+        "ignore-null-updates": bool(target.ignore_nulls),
+        "update-columns": target.update_columns is not None,
+        "soft-delete": target.soft_delete is not None,
+    }
+    excluded = {
+        "first-row": (target.first_row, tuple(others)),
+        "ignore-delete": (target.ignore_delete, ("soft-delete",)),
+    }
+    for name, (is_set, without) in excluded.items():
+        if is_set and not topic.schema.primary_key:
+            raise OptionError(
+                f"{keys.format(name)}: the DDL has no PRIMARY KEY, by which a row is known again; declare one, or "
+                f"remove {keys.format(name)}"
+            )
+        for other in without:
+            if is_set and others[other]:
+                raise OptionError(
+                    f"{keys.format(name)} cannot be combined with {keys.format(other)}, which would have no effect; "
+                    "remove one of them"
+                )

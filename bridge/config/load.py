@@ -13,8 +13,12 @@ from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
 from bridge.config.change_semantics import (
     delete_condition,
+    deletion_column,
     history_of,
     ignored_nulls,
+    naming_column,
+    refuse_unfit_first_row,
+    refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
 )
@@ -58,6 +62,7 @@ from bridge.definition import (
     Run,
     Topic,
     TopicCreation,
+    Truncate,
 )
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.metrics.monitoring import Monitoring
@@ -247,7 +252,8 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
                 f"{', '.join(topic.schema.names)}"
             )
     sequence = sequence_columns(section.sequence_by, topic)
-    return DeltaTarget(
+    truncates = delete_condition(section.apply_as_truncate, topic, "delta.apply-as-truncate")
+    found = DeltaTarget(
         path,
         section.table,
         section.properties,
@@ -260,7 +266,16 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         ignored_nulls(section.ignore_null_updates, topic),
         sequence_metadata(sequence, topic),
         history_of(section.history_columns, topic, sequence) if section.history else None,
+        deletion_column(section.soft_delete, topic),
+        Truncate(section.truncate),
+        truncates,
+        section.first_row,
+        section.ignore_delete,
+        naming_column(section.update_columns, topic),
     )
+    refuse_unfit_truncates(found, topic, "delta.{}")
+    refuse_unfit_first_row(found, topic, "delta.{}")
+    return found
 
 
 def _quarantine(file: PipelineFile, base: str) -> DeltaTarget | None:

@@ -119,6 +119,40 @@ class DeltaSection(Section):
         "it ends, and whether it is the current one.",
     )
 
+    soft_delete: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Column that the bridge adds to the table: a deletion sets it to the time of its record, and "
+        "leaves the row. A later change that sets the row makes it NULL.",
+    )
+
+    truncate: Literal["apply", "refuse", "ignore"] = Field(
+        default="refuse",
+        description="What a record does that deletes all rows: apply (delete those of the records before it), refuse "
+        "(stop the run) or ignore.",
+    )
+    apply_as_truncate: str | None = Field(
+        default=None,
+        description="Condition in Flink SQL, over columns of the record: a change that sets a row for which it is true "
+        "is a truncate instead.",
+    )
+    first_row: bool = Field(
+        default=False,
+        description="Whether the first change of a key sets its row, and later ones have no effect (Paimon's merge "
+        "engine first-row).",
+    )
+    ignore_delete: bool = Field(
+        default=False,
+        description="Whether deletions have no effect. With first-row they are bad records otherwise.",
+    )
+
+    update_columns: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Column of the record, ARRAY<STRING>, that names the columns which it sets: a row keeps its values "
+        "in the others. NULL names all.",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
         if (self.path is None) == (self.table is None):
@@ -131,13 +165,26 @@ class DeltaSection(Section):
         if self.history is None and "history_columns" in self.model_fields_set:
             raise ValueError("history-columns has no effect without history; set history: scd2, or remove it")
         used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
-        for key, is_used in (used | {"ignore-null-updates": bool(self.ignore_null_updates)}).items():
+        used |= {"ignore-null-updates": bool(self.ignore_null_updates)}
+        used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
+        used |= {"apply-as-truncate": self.apply_as_truncate is not None}
+        used |= {"first-row": self.first_row, "ignore-delete": self.ignore_delete}
+        used |= {"update-columns": self.update_columns is not None}
+        for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
-        if self.ignore_null_updates and is_ordered:
+        keeps = (
+            "ignore-null-updates" if self.ignore_null_updates else self.update_columns and "update-columns"
+        )
+        if keeps and is_ordered:
             raise ValueError(
-                "ignore-null-updates cannot be combined with sequence-by, as a late change may have a value that "
+                f"{keeps} cannot be combined with sequence-by, as a late change may have a value that "
                 "the row lacks; remove one of them"
+            )
+        if self.soft_delete is not None and is_ordered:
+            raise ValueError(
+                "soft-delete cannot be combined with sequence-by, as a late change may have the values that the "
+                "deleted row had last; remove one of them"
             )
         return self
 

@@ -3,8 +3,18 @@
 `upsert` is for topics whose key identifies the row (upsert-kafka), `events` for all others (kafka).
 """
 
-from bridge.decode.column_names import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE
+from bridge.decode.column_names import BAD_KEY_ID, DROPPED, NO_ROW, SKIP, TRUNCATE, UNAVAILABLE
 from bridge.decode.events import decode_events
 from bridge.decode.upsert import decode_keys, decode_values
 
-__all__ = ["BAD_KEY_ID", "DROPPED", "SKIP", "UNAVAILABLE", "decode_events", "decode_keys", "decode_values"]
+__all__ = [
+    "BAD_KEY_ID",
+    "DROPPED",
+    "NO_ROW",
+    "SKIP",
+    "TRUNCATE",
+    "UNAVAILABLE",
+    "decode_events",
+    "decode_keys",
+    "decode_values",
+]

@@ -8,6 +8,12 @@ SKIP = "skip"
 DROPPED = "dropped"
 """Kind of a record that cannot be decoded and is dropped under a format's ignore-parse-errors."""
 
+TRUNCATE = "truncate"
+"""Kind of a record that deletes all rows of the records before it."""
+
+NO_ROW = (SKIP, DROPPED, TRUNCATE)
+"""The kinds of records that neither set nor delete the row of a key."""
+
 BAD_KEY_ID = "__bad_key_id"
 """Null for a record with a good key, else different for every record, so that grouping by it loses no bad record."""
 

@@ -10,12 +10,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col
-from bridge.decode.column_names import DROPPED, SKIP, UNAVAILABLE
+from bridge.decode.column_names import DROPPED, NO_ROW, SKIP, TRUNCATE, UNAVAILABLE
 from bridge.decode.computed_columns import with_computed_columns
 from bridge.decode.documents import with_decoded
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.definition import Topic
-from bridge.formats.base import NEEDS_FULL_DECODE, DecodedColumn, Decoder
+from bridge.formats.base import NEEDS_FULL_DECODE, TRUNCATES, DecodedColumn, Decoder
 from bridge.options import METADATA, ROW_KIND
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
@@ -36,8 +36,8 @@ def decode_events(
 
     Each row of each document is one change; `__position` is struct<topic, partition, offset, timestamp, row>, with the
     rows of a document numbered from 0. A record without a row (null value, a document that the format skips) is one
-    change of kind 'skip' or 'dropped', so every record has a change; a bad one has `__bad` and no columns. With `fast`,
-    `__bad` may be NEEDS_FULL_DECODE (see formats.base.FastPathDecoder).
+    change of kind 'skip', 'dropped' or 'truncate', so every record has a change; a bad one has `__bad` and no columns.
+    With `fast`, `__bad` may be NEEDS_FULL_DECODE (see formats.base.FastPathDecoder).
 
     The key document fills the key columns first, then the value document its own: where both have a column
     ('value.fields-include' = 'ALL') the value's counts, as in Flink. A null key leaves them null, where Flink drops the
@@ -77,7 +77,7 @@ def decode_events(
         *([_is_paired(topic, rows).alias(_PAIRED)] if unpaired else []),
     )
     retracts = col(KIND).isin([k.value for k in RowKind if k.retracts])
-    adds = col(KIND).isNotNull() & ~col(KIND).isin(SKIP, DROPPED)
+    adds = col(KIND).isNotNull() & ~col(KIND).isin(*NO_ROW)
     if identity:
         adds = adds & ~retracts
         nameless = F.forall(F.array(*[col(name).isNull() for name in identity]), lambda missing: missing)
@@ -113,10 +113,10 @@ def _is_paired(topic: Topic, rows: Column) -> Column:
 def _kind_or_error(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> tuple[Column, Column]:
     """Return (kind, error) of an entry; exactly one of the two is not null."""
     entry, error = col(_ENTRY), col(_VALUE).getField(_PARTS.error)
-    needs_full_decode = error == NEEDS_FULL_DECODE
-    dropped = error.isNotNull() if by_value.skips_errors else F.lit(False)
+    needs_full_decode, truncates = error == NEEDS_FULL_DECODE, F.coalesce(error == TRUNCATES, F.lit(False))
+    dropped = error.isNotNull() & ~truncates if by_value.skips_errors else F.lit(False)
     bad = F.when(needs_full_decode, error).when(
-        error.isNotNull() & ~dropped, F.concat(F.lit("value: "), error)
+        error.isNotNull() & ~dropped & ~truncates, F.concat(F.lit("value: "), error)
     )
     if by_key is not None:
         key_error = col(_KEY).getField(_PARTS.error)
@@ -137,6 +137,7 @@ def _kind_or_error(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> t
     kind = (
         F.when(bad.isNotNull(), F.lit(None))
         .when(dropped, DROPPED)
+        .when(truncates, TRUNCATE)
         .when(row_kind.isNull(), SKIP)
         .otherwise(row_kind)
     )

@@ -102,7 +102,8 @@ _KINDS = {
 
 
 def snapshot(table: Table, version: int, *, by_delta: bool = False) -> DataFrame:
-    """Read all rows of one version as changes: kind +I, `__position` struct<version bigint>; no order.
+    """Read all rows of one version as changes: kind +I, `__position` struct<version bigint>; no order. Without those
+    that the table hides.
 
     `by_delta` as in `changes`. Raises GapError when the log no longer has that version. Wrap actions in `feed_errors`,
     as its files may have been vacuumed.
@@ -176,7 +177,8 @@ def changes(
     """Read every row change of versions first..last, both inclusive, as changes; no order.
 
     Kinds are +I, -U, +U, -D; an update gives -U and +U at the same version, even if it changed the key; `__position` is
-    struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Raises GapError when
+    struct<version bigint>. Commits that changed no rows (OPTIMIZE, progress alone) give nothing. Where the table hides
+    rows, a row that gets hidden gives -U alone, and one that does so no longer +U alone. Raises GapError when
     the log no longer reaches back. Call `check_feed` first, and wrap actions in `feed_errors`.
 
     Without `before_images` there is no -U. The rest equals `compact.upserts` of `compact.net` where every -U has its +U
@@ -208,7 +210,9 @@ def _without_delta(read: Callable[[], DataFrame], by_delta: bool) -> DataFrame |
 
 def _as_changes(table: Table, rows: DataFrame, kind: Column, version: Column) -> DataFrame:
     position = F.struct(version.alias("version"))
-    return rows.select(*(col(n) for n in table.columns), kind.alias(KIND), position.alias(POSITION))
+    return table.live(rows).select(
+        *(col(n) for n in table.columns), kind.alias(KIND), position.alias(POSITION)
+    )
 
 
 def latest_version(table: Table) -> int:

@@ -22,8 +22,8 @@ from bridge.delta.changes_in_driver import Limits
 from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.merge_contract import MergeResult
-from bridge.delta.merge_driver import DriverEngine
-from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, upsert_by_key
+from bridge.delta.merge_driver import DELETES_OTHERS, DriverEngine
+from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, after_truncate, upsert_by_key
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.delta.timeline import Timeline
@@ -127,18 +127,20 @@ class Engines:
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
+        deletes_others: bool = False,
     ) -> Merged:
         """Merge `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
 
         They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
         are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
         Under `delta.history` they are a frame with one change for each key and sequence, and what is merged are the
-        changes of intervals that they make (`timeline`).
+        changes of intervals that they make (`timeline`). With `deletes_others` rows that no change matches are deleted.
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
         if not table.target.sequence_by:
-            return self._merge(table, changes, key=key, adds=adds, progress=progress)
+            semantics = after_truncate if deletes_others else self._semantics
+            return self._merge(table, changes, semantics, key=key, adds=adds, progress=progress)
         if self._memory is None:
             self._memory = DeleteMemory.open(table, key)
             self._remembers = not self._memory.is_empty()
@@ -149,7 +151,7 @@ class Engines:
         else:
             newer, adds = self._settled(memory, changes, adds)
             try:
-                merged = self._merge(table, newer, key=key, adds=adds, progress=progress)
+                merged = self._merge(table, newer, self._semantics, key=key, adds=adds, progress=progress)
             finally:
                 if isinstance(newer, DataFrame) and newer is not changes:
                     newer.unpersist()
@@ -169,7 +171,9 @@ class Engines:
                 memory.remember(changes)
                 self._remembers = True
             key = table.target.row_key(memory.key)
-            merged = self._merge(table, timeline.changes(), key=key, adds=adds, progress=progress)
+            merged = self._merge(
+                table, timeline.changes(), self._semantics, key=key, adds=adds, progress=progress
+            )
         finally:
             timeline.unpersist()
         return replace(merged, result=replace(merged.result, without_effect=without_effect))
@@ -208,28 +212,32 @@ class Engines:
         self,
         table: Table,
         changes: DataFrame | pa.Table,
+        semantics: MergeSemantics,
         *,
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
     ) -> Merged:
         if self._driver is None:
-            return self._merge_with_spark(table, changes, key, adds, progress, _CONFIGURED)
+            return self._merge_with_spark(table, changes, semantics, key, adds, progress, _CONFIGURED)
         given = _with_engine(progress, Engine.DRIVER, self._reason)
         try:
             if isinstance(changes, DataFrame):
                 result = self._driver.merge(
-                    table, changes, key=key, progress=given, persisted=True, semantics=self._semantics
+                    table, changes, key=key, progress=given, persisted=True, semantics=semantics
                 )
             else:
                 result = self._driver.merge_arrow(
-                    table, changes, key=key, progress=given, semantics=self._semantics
+                    table, changes, key=key, progress=given, semantics=semantics
                 )
         except NotThisWay as reason:
-            return self._merge_with_spark(table, changes, key, adds, progress, self._why_spark(table, reason))
+            why = self._why_spark(table, reason)
+            return self._merge_with_spark(table, changes, semantics, key, adds, progress, why)
         return Merged(result, Engine.DRIVER, self._reason)
 
-    def describe_choice(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> str:
+    def describe_choice(
+        self, table: Table, changes: DataFrame, *, key: Sequence[str], deletes_others: bool = False
+    ) -> str:
         """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
         if self._driver is None:
             return told(Engine.SPARK.value, _CONFIGURED)
@@ -238,6 +246,8 @@ class Engines:
             timeline = self._timeline(table, changes, key).persist()
             changes, key = timeline.changes(), table.target.row_key(key)
         try:
+            if deletes_others:
+                raise NotThisWay(DELETES_OTHERS)
             self._driver.refuse(table, changes, key=key)
         except NotThisWay as reason:
             return told(Engine.SPARK.value, self._why_spark(table, reason))
@@ -264,6 +274,7 @@ class Engines:
         self,
         table: Table,
         given: DataFrame | pa.Table,
+        semantics: MergeSemantics,
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
@@ -274,9 +285,7 @@ class Engines:
             load_reason = f"{reason}; the table was empty, so nothing was merged"
             load_progress = _with_engine(progress, Engine.SPARK, load_reason).merging(table.target, key)
             try:
-                result = initial_load(
-                    table, changes, rows=adds, progress=load_progress, semantics=self._semantics
-                )
+                result = initial_load(table, changes, rows=adds, progress=load_progress, semantics=semantics)
             except NotThisWay:
                 self._has_rows = True
             else:
@@ -287,7 +296,7 @@ class Engines:
             key=key,
             progress=_with_engine(progress, Engine.SPARK, reason),
             persisted=True,
-            semantics=self._semantics,
+            semantics=semantics,
         )
         return Merged(result, Engine.SPARK, reason)
 

@@ -124,7 +124,7 @@ def named_files(
     Raises NotThisWay where a file is missing, for one that is named twice, and for many; LookupError where the table
     had not all of its columns."""
     present = {f.name: f for f in T.StructType.fromJson(json.loads(snapshot.metadata["schemaString"]))}
-    fields = (*(present[name] for name in table.columns), *more)
+    fields = (*(present[f.name] for f in table.read_fields), *more)
     files = NamedFiles(snapshot, tuple(adds), fields)
     paths = files.paths
     if len(paths) > MOST_FILES or len(set(paths)) < len(paths):

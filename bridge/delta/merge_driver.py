@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _KEY_TWICE = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _OTHER_COLUMNS = "the columns of the table have changed meanwhile"
+DELETES_OTHERS = "a truncate deletes rows that the batch does not name"
 _MIN_ROWS_A_CHANGE = 10
 """With fewer rows than these for each change, a copy of the files costs less than marks and later rewrites."""
 _COPIES_AT_ONCE = 2
@@ -104,7 +105,7 @@ class DriverEngine:
         snapshot = self._newest(table)
         refuse_unsupported_table(snapshot, key)
         limits = self.limits if persisted else None
-        more = semantics(table.columns, key).change_columns
+        more = _statement(semantics, table, key).change_columns
         source = collect_changes(table, changes, more, limits=limits)
         return self._merge_within(limits, table, source, key, progress, semantics, snapshot)
 
@@ -168,7 +169,7 @@ class DriverEngine:
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         if limits is not None:
             limits.refuse_batch(changes.nbytes)
-        statement = semantics(table.columns, key)
+        statement = _statement(semantics, table, key)
         for _ in attempts():
             snapshot, known = known or self._newest(table), None
             committed = snapshot.transactions.get(app_id(progress.pipeline))
@@ -321,6 +322,14 @@ class DriverEngine:
         )
         removes: list[Action] = [{"remove": removed(snapshot.files[name])} for name in (*merged, *copied)]
         return [*removes, *(action for actions in written for action in actions)]
+
+
+def _statement(semantics: MergeSemantics, table: Table, key: Sequence[str]) -> MergeStatement:
+    """Raises NotThisWay for a statement that changes rows without a change of their key: their files are not read."""
+    statement = semantics(table.columns, key)
+    if statement.deletes_others:
+        raise NotThisWay(DELETES_OTHERS)
+    return statement
 
 
 def _by_match(changes: pa.Table, statement: MergeStatement) -> tuple[pa.Table, pa.Table]:

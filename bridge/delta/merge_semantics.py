@@ -1,11 +1,8 @@
 """Defines what merging changes into a table means, as plain values that every merge engine translates.
 
 A semantics is a function: from the definition's columns and its key it makes a `MergeStatement`. Engines execute
-statements and know no semantics, so a new one (a history, a sequence column) is a new function, and no engine changes.
-Rows that are inserted once and never change again would be:
-
-    def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
-        return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
+statements and know no semantics, so a new one (a history, a sequence column) is a new function, and no engine changes:
+see `insert_first`, the shortest one.
 
 A condition is given in both forms that engines need: as SQL over a change, alias `__s`, and the table's row, alias
 `__t`, and as a mask over changes and rows in Arrow.
@@ -17,7 +14,7 @@ change for each key. A semantics that changes several rows of a key must not be 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,9 +47,12 @@ __all__ = [
     "NotOlder",
     "Retracts",
     "Update",
+    "after_truncate",
+    "insert_first",
     "merge_own_columns",
     "repair_by_key",
     "semantics_of",
+    "soft_delete_by_key",
     "upsert_by_key",
     "upsert_by_sequence",
 ]
@@ -223,6 +223,8 @@ class MergeStatement:
     """Columns of the changes, beside those of the table and `__kind`, that conditions name."""
     all_effective: bool = False
     """Every change is known to change a row, so that an engine need not look for those that do not."""
+    deletes_others: bool = False
+    """Rows that no change matches are deleted."""
 
 
 MergeSemantics = Callable[[Sequence[str], Sequence[str]], MergeStatement]
@@ -244,6 +246,23 @@ def upsert_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     )
 
 
+def soft_delete_by_key(columns: Sequence[str], key: Sequence[str], *, deleted_at: str) -> MergeStatement:
+    """Do as `upsert_by_key`, but a retraction sets the column `deleted_at` of the row to its own, and leaves the rest.
+
+    `columns` has `deleted_at`, which is null in an add of a row, and a time in one of a row that was deleted later in
+    the same batch.
+    """
+    mark, rest = (deleted_at,), tuple(name for name in columns if name not in key)
+    return MergeStatement(
+        tuple(key),
+        matched=(
+            Update(mark, if_differs=mark, when=RETRACTS),
+            Update(tuple(columns), if_differs=rest, when=ADDS),
+        ),
+        insert=Insert(tuple(columns), when=ADDS),
+    )
+
+
 def upsert_by_sequence(
     columns: Sequence[str], key: Sequence[str], *, sequence: tuple[str, ...]
 ) -> MergeStatement:
@@ -261,6 +280,16 @@ def upsert_by_sequence(
         ),
         insert=upsert.insert,
     )
+
+
+def insert_first(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Insert the row of a key that the table does not have, and never change one (`delta.first-row`)."""
+    return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
+
+
+def after_truncate(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+    """Make the table the fold of the changes after a truncate, whatever it had: other rows are deleted."""
+    return replace(upsert_by_key(columns, key), deletes_others=True)
 
 
 def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
@@ -309,4 +338,8 @@ def semantics_of(target: DeltaTarget) -> MergeSemantics:
         return upsert_by_key
     if target.sequence_by:
         return partial(upsert_by_sequence, sequence=target.sequence_by)
+    if target.first_row:
+        return insert_first
+    if target.soft_delete is not None:
+        return partial(soft_delete_by_key, deleted_at=target.soft_delete)
     return merge_own_columns if target.merge_columns else upsert_by_key

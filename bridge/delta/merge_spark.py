@@ -93,13 +93,14 @@ class SparkEngine:
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         statement = semantics(table.columns, key)
         predicate = KeyPredicate()
-        if persisted:
+        prunes = persisted and not statement.deletes_others
+        if prunes:
             predicate = key_predicate(changes, key, TARGET, max_named=self.max_named_keys)
         # Spark makes a Bloom filter only of a side that has a filter; this one is true of every change.
         changes = refuse_lost_values(table, changes.where(col(KIND) > ""))
-        if not table.deletion_vectors and not statement.all_effective:
+        if not (table.deletion_vectors or statement.all_effective or statement.deletes_others):
             changes = _effective(table, changes, statement, predicate.condition)
-        merge_settings = self._settings_for(changes, predicate) if persisted else {}
+        merge_settings = self._settings_for(changes, predicate) if prunes else {}
         if table.deletion_vectors and persisted:
             merge_settings |= MERGE_OF_CACHED_SOURCE
         conflict: Exception | None = None
@@ -160,6 +161,8 @@ def _execute(
             builder = builder.whenMatchedUpdate(condition, _new_values(clause, keeps))
     insert = statement.insert
     builder = builder.whenNotMatchedInsert(F.expr(insert.when.sql), _values(insert.columns))
+    if statement.deletes_others:
+        builder = builder.whenNotMatchedBySourceDelete()
     rows = builder.execute().collect()
     return rows[0] if rows else None
 

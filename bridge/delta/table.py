@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 from bridge import storage
 from bridge.backend import HandleOfTable, backend_of
 from bridge.backend.plans import analyzed
-from bridge.columns import data_type
+from bridge.columns import col, data_type
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.log_description import TableDescription, describe, log_store
@@ -80,6 +80,9 @@ class Table:
     partitioned_by: tuple[str, ...] = field(default=(), compare=False)
     """Its partition columns; those of one table never change."""
     constraints: tuple[RowConstraint, ...] = field(default=(), compare=False)
+    hides_by: str | None = None
+    """A column (`delta.soft-delete`): readers leave out the rows in which it is not null. None where all rows count,
+    and for those who write them."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -98,6 +101,21 @@ class Table:
     def deletion_vectors(self) -> bool:
         """True when a MERGE marks rows as deleted instead of rewriting their files."""
         return is_on(self.properties, "delta.enableDeletionVectors")
+
+    @property
+    def read_fields(self) -> tuple[T.StructField, ...]:
+        """The columns to read: `fields`, and `hides_by`, for `live`."""
+        if self.hides_by is None:
+            return self.fields
+        return (*self.fields, T.StructField(self.hides_by, T.TimestampType()))
+
+    def unhidden(self) -> Table:
+        """The same table for those who write its rows: with `read_fields`, and all rows."""
+        return replace(self, fields=self.read_fields, hides_by=None)
+
+    def live(self, rows: DataFrame) -> DataFrame:
+        """Leave out of rows with `read_fields` those that `hides_by` hides."""
+        return rows if self.hides_by is None else rows.where(col(self.hides_by).isNull())
 
     def on(self, spark: SparkSession) -> Table:
         """The same table in another session (foreachBatch passes a clone with settings of its own)."""

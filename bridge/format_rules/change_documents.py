@@ -29,14 +29,16 @@ class Operations:
     skipped: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     """What the tool also writes, and what is no change of a row: the error of such a document names it."""
+    truncate: str = ""
+    """The one that deletes all rows; empty where the tool has none."""
 
     @property
     def known(self) -> tuple[str, ...]:
         return (*self.insert, self.update, self.delete, *self.skipped)
 
 
-DEBEZIUM = Operations("op", ("c", "r"), "u", "d", others=("t", "m"))
-OGG = Operations("op_type", ("I",), "U", "D", others=("T",))
+DEBEZIUM = Operations("op", ("c", "r"), "u", "d", others=("m",), truncate="t")
+OGG = Operations("op_type", ("I",), "U", "D", truncate="T")
 CANAL = Operations(
     "type",
     ("INSERT",),
@@ -51,10 +53,10 @@ CANAL = Operations(
         "GTID",
         "QUERY",
         "RENAME",
-        "TRUNCATE",
         "XACOMMIT",
         "XAROLLBACK",
     ),
+    truncate="TRUNCATE",
 )
 MAXWELL = Operations(
     "type",

@@ -23,6 +23,9 @@ PAYLOAD = "payload"
 NEEDS_FULL_DECODE = "__needs_full_decode"
 """The error of a document that the fast path does not cover."""
 
+TRUNCATES = "__truncates"
+"""The error of a document that has no row, as it deletes all of them."""
+
 
 @dataclass(frozen=True)
 class DecodedColumn:

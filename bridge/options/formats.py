@@ -84,6 +84,8 @@ class DeclaredFormat:
     insert_only: bool = True
     """False for CDC formats, whose documents carry the row kind."""
     operation_field: str = ""
+    truncates: bool = False
+    """Whether a document may say that all rows are deleted."""
     """The field of a JSON change document that names its operation; '' for formats without one."""
     fixed_fields: bool = False
     """Readers must know all fields in advance, since documents contain neither field names nor a schema."""
@@ -179,6 +181,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.before_after_json:debezium",
         insert_only=False,
         operation_field="op",
+        truncates=True,
         metadata=DEBEZIUM,
     ),
     DeclaredFormat(
@@ -192,6 +195,7 @@ _BUILT_IN = (
         has_nullability=True,
         insert_only=False,
         operation_field="op",
+        truncates=True,
         registry=True,
     ),
     DeclaredFormat(
@@ -204,6 +208,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.changed_fields_json:canal",
         insert_only=False,
         operation_field="type",
+        truncates=True,
         metadata=CANAL,
     ),
     DeclaredFormat(
@@ -228,6 +233,7 @@ _BUILT_IN = (
         arrow_changes="bridge.arrow_formats.before_after_json:ogg",
         insert_only=False,
         operation_field="op_type",
+        truncates=True,
         metadata=OGG,
     ),
     DeclaredFormat(

@@ -33,7 +33,7 @@ _OPERATIONS = {
     "d": "-D",
     "delete": "-D",
 }
-_OTHERS = {word for words in (CANAL, DEBEZIUM, MAXWELL, OGG) for word in words.others}
+_OTHERS = {word for words in (CANAL, DEBEZIUM, MAXWELL, OGG) for word in (*words.others, words.truncate)}
 
 
 def kind_of(topic: Topic, value: bytes | None, document: str | None) -> str:

@@ -13,6 +13,9 @@ from bridge.config.change_semantics import (
     POSITION,
     delete_condition,
     ignored_nulls,
+    naming_column,
+    refuse_unfit_first_row,
+    refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
 )
@@ -24,7 +27,7 @@ from bridge.config.topic import table_id_headers
 from bridge.config.unsupported import refuse_key
 from bridge.config.validators import check_ignored_nulls, check_interval, check_sequence
 from bridge.ddl import Ddl
-from bridge.definition import DeltaTarget, Topic
+from bridge.definition import DeltaTarget, Topic, Truncate
 from bridge.errors import OptionError
 from bridge.options import FORMATS
 from bridge.options.kinds import BOOLEAN, STRING, duration_ms
@@ -146,7 +149,22 @@ def resolve_table(ddl: Ddl, base: str, idle_timeout_ms: int = 0) -> Table:
 SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
 HISTORY = "bridge.history"
-CHANGE_OPTIONS = (SEQUENCE_BY, DELETE_MEMORY, APPLY_AS_DELETE, IGNORE_NULLS, HISTORY)
+_TRUNCATE, _APPLY_AS_TRUNCATE = "bridge.truncate", "bridge.apply-as-truncate"
+_UPDATE_COLUMNS = "bridge.update-columns"
+_SOFT_DELETE, _FIRST_ROW, _IGNORE_DELETE = "bridge.soft-delete", "bridge.first-row", "bridge.ignore-delete"
+CHANGE_OPTIONS = (
+    SEQUENCE_BY,
+    DELETE_MEMORY,
+    APPLY_AS_DELETE,
+    IGNORE_NULLS,
+    _SOFT_DELETE,
+    _TRUNCATE,
+    _APPLY_AS_TRUNCATE,
+    _FIRST_ROW,
+    _IGNORE_DELETE,
+    _UPDATE_COLUMNS,
+    HISTORY,
+)
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
 
 
@@ -165,6 +183,11 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
             "keep the history by a pipeline file with `delta: {history: scd2}`, and read its table with "
             "'connector' = 'delta' and the column of its starts in the PRIMARY KEY"
         )
+    if _SOFT_DELETE in options:
+        raise OptionError(
+            f"'{_SOFT_DELETE}' has no effect in a script, whose INSERTs do not see deleted rows; remove it, or keep "
+            "the topic in a table of its own by a pipeline file with `delta: {soft-delete: ...}`"
+        )
     if DELETE_MEMORY in options and SEQUENCE_BY not in options:
         raise OptionError(
             f"'{DELETE_MEMORY}' has no effect without '{SEQUENCE_BY}'; set it, or remove this one"
@@ -181,8 +204,9 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
     _check(DELETE_MEMORY, check_interval, memory)
     _check(IGNORE_NULLS, check_ignored_nulls, ignored)
     given = POSITION if names == [POSITION] else names
-    if ignored and given != POSITION:
-        raise OptionError(f"'{IGNORE_NULLS}' cannot be combined with '{SEQUENCE_BY}'; remove one of them")
+    for key, is_set in ((IGNORE_NULLS, bool(ignored)), (_UPDATE_COLUMNS, _UPDATE_COLUMNS in options)):
+        if is_set and given != POSITION:
+            raise OptionError(f"'{key}' cannot be combined with '{SEQUENCE_BY}'; remove one of them")
     sequence = sequence_columns(given, table.topic, f"'{SEQUENCE_BY}'")
     changes = DeltaTarget(
         sequence_by=sequence,
@@ -190,8 +214,31 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         delete_memory_seconds=duration_ms(memory) / 1000,
         apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
         ignore_nulls=ignored_nulls(ignored, table.topic, f"'{IGNORE_NULLS}'"),
+        truncate=_truncate(options),
+        apply_as_truncate=delete_condition(
+            options.get(_APPLY_AS_TRUNCATE), table.topic, f"'{_APPLY_AS_TRUNCATE}'"
+        ),
+        first_row=_is_true(options, _FIRST_ROW),
+        ignore_delete=_is_true(options, _IGNORE_DELETE),
+        update_columns=naming_column(options.get(_UPDATE_COLUMNS), table.topic, f"'{_UPDATE_COLUMNS}'"),
     )
+    refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
+    refuse_unfit_first_row(changes, table.topic, "'bridge.{}'")
     return replace(table, changes=changes)
+
+
+def _is_true(options: Mapping[str, str], key: str) -> bool:
+    given = options.get(key, "false")
+    if given not in ("true", "false"):
+        raise OptionError(f"'{key}' = '{given}' is not legal; legal values are true, false")
+    return given == "true"
+
+
+def _truncate(options: Mapping[str, str]) -> Truncate:
+    given, legal = options.get(_TRUNCATE, Truncate.REFUSE.value), [mode.value for mode in Truncate]
+    if given not in legal:
+        raise OptionError(f"'{_TRUNCATE}' = '{given}' is not legal; legal values are {', '.join(legal)}")
+    return Truncate(given)
 
 
 def _check(key: str, check: Callable[[Any], Any], value: Any) -> None:

@@ -1,4 +1,4 @@
-"""`delta.sequence-by`, `delete-memory`, `history`, `apply-as-delete` and `ignore-null-updates` in a pipeline file."""
+"""`delta.sequence-by` and the other keys of `delta` about changes in a pipeline file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.definition import DeltaTarget, History
+from bridge.definition import DeltaTarget, History, Truncate
 from bridge.errors import DefinitionError
 from tests.config.files import WHOLE, loaded
 
@@ -237,3 +237,167 @@ def test_columns_of_no_history(tmp_path: Path) -> None:
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history-columns: [a, b, c], "))
     with pytest.raises(DefinitionError, match="history"):
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history: bitemporal, "))
+
+
+def marked(tmp_path: Path, column: str, more: str = "") -> str | None:
+    text = WHOLE.replace(DDL, WIDER).replace("delta: {", f"delta: {{soft-delete: {column}, {more}")
+    return loaded(tmp_path, text).delta.soft_delete
+
+
+def test_a_column_of_deletions(tmp_path: Path) -> None:
+    assert marked(tmp_path, "deleted_at") == "deleted_at"
+    assert marked(tmp_path, "null") is None
+
+
+@pytest.mark.parametrize(
+    ("column", "more", "message"),
+    [
+        (
+            "NOTE",
+            "",
+            "delta.soft-delete: 'NOTE' is a column of the DDL, and the bridge adds that of the deletion",
+        ),
+        ("''", "", "soft-delete"),
+        (
+            "d",
+            "sequence-by: at, ",
+            "soft-delete cannot be combined with sequence-by, as a late change may have",
+        ),
+        ("d", "merge-columns: all, ", "soft-delete cannot be combined with merge-columns"),
+    ],
+)
+def test_columns_of_deletions_that_are_refused(tmp_path: Path, column: str, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        marked(tmp_path, column, more)
+
+
+def test_a_column_of_deletions_without_a_key(tmp_path: Path) -> None:
+    text = WHOLE.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING")
+    text = text.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+    with pytest.raises(DefinitionError, match=r"delta.soft-delete: the DDL has no PRIMARY KEY"):
+        loaded(tmp_path, text.replace("delta: {", "delta: {soft-delete: d, "))
+
+
+CDC = WHOLE.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+CDC = CDC.replace("'value.format' = 'json'", "'value.format' = 'debezium-json'")
+
+
+def truncates(tmp_path: Path, delta: str, text: str = CDC) -> DeltaTarget:
+    return loaded(tmp_path, text.replace(DDL, PLAIN).replace("delta: {", f"delta: {{{delta}, ")).delta
+
+
+def test_what_a_truncate_does(tmp_path: Path) -> None:
+    assert truncates(tmp_path, "merge-schema: false").truncate is Truncate.REFUSE
+    assert truncates(tmp_path, "truncate: ignore").change_semantics == {"truncate": "ignore"}
+    found = truncates(tmp_path, "truncate: apply, apply-as-truncate: \"note = 't'\"", WHOLE)
+    assert found.change_semantics == {"truncate": "apply", "apply-as-truncate": "note = 't'"}
+    assert truncates(tmp_path, "apply-as-truncate: \"note = 't'\"", WHOLE).truncate is Truncate.REFUSE
+
+
+@pytest.mark.parametrize(
+    ("delta", "text", "message"),
+    [
+        ("truncate: later", CDC, "truncate.*'apply', 'refuse' or 'ignore'"),
+        (
+            "truncate: apply",
+            WHOLE,
+            "delta.truncate: apply has no effect, as no record of format 'json' is a truncate",
+        ),
+        (
+            "truncate: ignore",
+            CDC.replace("debezium", "maxwell"),
+            "no record of format 'maxwell-json' is a truncate",
+        ),
+        (
+            "truncate: apply, sequence-by: version",
+            CDC,
+            "cannot be combined with delta.sequence-by, as late records",
+        ),
+        (
+            "truncate: apply, soft-delete: d",
+            CDC,
+            "cannot be combined with delta.soft-delete, which keeps deleted rows",
+        ),
+        ("truncate: apply, merge-columns: all", CDC, "truncate: apply cannot be combined with merge-columns"),
+        (
+            "apply-as-truncate: note = 't', merge-columns: all",
+            CDC,
+            "apply-as-truncate cannot be combined with merge-c",
+        ),
+        ("apply-as-truncate: version + 1", CDC, "delta.apply-as-truncate:1:1: the condition is no BOOLEAN"),
+        (
+            "truncate: apply",
+            CDC.replace("'orders'", "'a;b'"),
+            "delta.truncate: the table has rows of several topics",
+        ),
+        (
+            "truncate: apply",
+            CDC.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING"),
+            "delta.truncate: the DDL has no PRIMARY KEY, so only rows are added; set delta.truncate to refuse or",
+        ),
+    ],
+)
+def test_truncates_that_are_refused(tmp_path: Path, delta: str, text: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        truncates(tmp_path, delta, text)
+
+
+@pytest.mark.parametrize(
+    ("delta", "message"),
+    [
+        (
+            "first-row: true, sequence-by: version",
+            "delta.first-row cannot be combined with delta.sequence-by",
+        ),
+        (
+            "first-row: true, ignore-null-updates: true",
+            "delta.first-row cannot be combined with delta.ignore-null",
+        ),
+        (
+            "ignore-delete: true, soft-delete: d",
+            "delta.ignore-delete cannot be combined with delta.soft-delete",
+        ),
+        ("first-row: true, merge-columns: all", "first-row cannot be combined with merge-columns"),
+        ("first-row: perhaps", "first-row"),
+    ],
+)
+def test_first_rows_that_are_refused(tmp_path: Path, delta: str, message: str) -> None:
+    found = truncates(tmp_path, "first-row: true, ignore-delete: true")
+    assert found.change_semantics == {"first-row": "true", "ignore-delete": "true"}
+    with pytest.raises(DefinitionError, match=message):
+        truncates(tmp_path, delta)
+
+
+@pytest.mark.parametrize(
+    ("delta", "ddl", "message"),
+    [
+        (
+            "update-columns: note",
+            PLAIN,
+            "delta.update-columns: 'note' is no physical column ARRAY<STRING> of the DDL",
+        ),
+        ("update-columns: x", PLAIN, "delta.update-columns: 'x' is no physical column ARRAY<STRING>"),
+        (
+            "update-columns: c, sequence-by: at",
+            PLAIN,
+            "update-columns cannot be combined with sequence-by, as a late",
+        ),
+        (
+            "update-columns: c, first-row: true",
+            PLAIN,
+            "first-row cannot be combined with delta.update-columns",
+        ),
+        (
+            "update-columns: c, merge-columns: all",
+            PLAIN,
+            "update-columns cannot be combined with merge-columns",
+        ),
+        ("update-columns: c", WIDER, "delta.update-columns: column 'twice' is computed of what a record has"),
+    ],
+)
+def test_columns_that_name_none(tmp_path: Path, delta: str, ddl: str, message: str) -> None:
+    named = WHOLE.replace(DDL, PLAIN + " c ARRAY<STRING>,").replace("delta: {", "delta: {update-columns: c, ")
+    assert loaded(tmp_path, named).kept_columns == ("note", "version", "price")
+    text = WHOLE.replace(DDL, ddl + " c ARRAY<STRING>,").replace("delta: {", f"delta: {{{delta}, ")
+    with pytest.raises(DefinitionError, match=message):
+        loaded(tmp_path, text)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,7 @@ from pyspark.sql import types as T
 
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.engine_choice import Engines
+from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.merge_semantics import (
     ADDS,
     INSERT_ALWAYS,
@@ -27,15 +30,14 @@ from bridge.delta.merge_semantics import (
     Insert,
     MergeStatement,
     Update,
+    after_truncate,
+    insert_first,
     repair_by_key,
+    soft_delete_by_key,
     upsert_by_key,
 )
+from bridge.ways import NotThisWay
 from tests.delta.tables import FIELDS, NO_VECTORS, Merge, append, at, content, frame, made, on_any_table
-
-
-def insert_only(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
-    """Rows never change again once they are there."""
-    return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,56 @@ def test_rows_that_never_change_again(
 ) -> None:
     table = made(spark, lake / "t", rows=[(1, "a"), (2, "a"), (None, "a")], properties=properties)
     changes = frame(table, [("+U", 1, "b"), ("-D", 2, None), ("+I", 3, "b"), ("+U", None, "b")])
-    done = merge(table, changes, key=["id"], progress=at(0), semantics=insert_only)
+    done = merge(table, changes, key=["id"], progress=at(0), semantics=insert_first)
     assert (done.inserted, done.updated, done.deleted) == (1, 0, 0)
     assert content(table) == {(1, "a"), (2, "a"), (3, "b"), (None, "a")}
+
+
+@vectors
+@on_any_table
+def test_rows_that_stay_after_their_deletion(
+    merge: Merge, spark: SparkSession, lake: Path, properties: dict[str, str]
+) -> None:
+    fields = (*FIELDS, T.StructField("gone", T.LongType()))
+    rows = [(1, "a", None), (2, "a", None), (3, "a", 5), (4, "a", 5), (5, "a", 5), (6, "a", None)]
+    table = made(spark, lake / "t", rows=rows, fields=fields, properties=properties)
+    changes = [
+        ("-D", 1, None, 7),
+        ("+U", 2, "b", 7),
+        ("+U", 3, "a", None),
+        ("-D", 4, None, 5),
+        ("-D", 5, None, 7),
+    ]
+    others = [("+U", 6, "a", None), ("-D", 7, None, 7), ("+U", 8, "b", 7)]
+    semantics = partial(soft_delete_by_key, deleted_at="gone")
+    done = merge(table, frame(table, [*changes, *others]), key=["id"], progress=at(0), semantics=semantics)
+    assert (done.inserted, done.updated, done.deleted) == (1, 4, 0)
+    unchanged = {(4, "a", 5), (6, "a", None)}
+    assert content(table) == unchanged | {(1, "a", 7), (2, "b", 7), (3, "a", None), (5, "a", 7), (8, "b", 7)}
+
+
+@vectors
+def test_rows_that_no_change_matches_are_deleted(
+    spark: SparkSession, lake: Path, properties: dict[str, str]
+) -> None:
+    """By Spark alone, also where nothing else changes; in one commit, whose feed has what came again as it was not."""
+    table = made(spark, lake / "t", rows=[(1, "a"), (2, "a"), (3, "a"), (None, "a")], properties=properties)
+    engines = Engines(MergeSettings(), insert_first)
+    first: list[tuple[Any, ...]] = [("+U", 1, "a"), ("+U", 2, "b"), ("-D", 3, None), ("+U", 4, "b")]
+    batches: list[tuple[list[tuple[Any, ...]], tuple[int, ...], dict[int, str]]] = [
+        (first, (1, 1, 2), {1: "a", 2: "b", 4: "b"}),
+        ([], (0, 0, 3), {}),
+        ([("+U", 1, "c")], (1, 0, 0), {1: "c"}),
+    ]
+    for batch, (changes, counts, rows) in enumerate(batches):
+        given = frame(table, changes).persist()
+        adds = sum(kind == "+U" for kind, *_ in changes)
+        done = engines.merge(table, given, key=["id"], adds=adds, progress=at(batch), deletes_others=True)
+        assert str(done) == "spark (a truncate deletes rows that the batch does not name)"
+        assert (done.result.inserted, done.result.updated, done.result.deleted) == counts
+        assert content(table) == set(rows.items())
+    with pytest.raises(NotThisWay, match="a truncate deletes rows"):
+        DriverEngine().merge(table, given, key=["id"], progress=at(9), semantics=after_truncate)
 
 
 @vectors
@@ -121,7 +170,7 @@ def test_a_key_with_several_rows_is_repaired(merge: Merge, spark: SparkSession, 
 
 def test_an_empty_table_gets_the_inserts(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t")
-    engines = Engines(MergeSettings(Engine.SPARK), insert_only)
+    engines = Engines(MergeSettings(Engine.SPARK), insert_first)
     for batch, value in enumerate("ab"):
         changes = frame(table, [("+U", 1, value), ("-D", 2, None)]).persist()
         engines.merge(table, changes, key=["id"], adds=1, progress=at(batch))

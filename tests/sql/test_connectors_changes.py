@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.definition import DeltaTarget
+from bridge.definition import DeltaTarget, Truncate
 from bridge.pipelines.scripts.state import ScriptState
 from tests.sql.scripts import CONNECTORS, load, script_refusal
 
@@ -38,6 +38,11 @@ def test_the_table_that_keeps_the_rows_has_them() -> None:
     assert order(", 'bridge.ignore-null-updates' = 'false'").ignore_nulls == ()
     condition = order(", 'bridge.apply-as-delete' = 'at < 0'").apply_as_delete
     assert condition is not None and condition.expression == "at < 0"
+    assert order(", 'bridge.truncate' = 'apply'").truncate is Truncate.APPLY
+    found = order(", 'bridge.apply-as-truncate' = 'at < 0', 'bridge.truncate' = 'ignore'")
+    assert found.change_semantics == {"truncate": "ignore", "apply-as-truncate": "at < 0"}
+    found = order(", 'bridge.first-row' = 'true', 'bridge.ignore-delete' = 'true'")
+    assert found.change_semantics == {"first-row": "true", "ignore-delete": "true"}
 
 
 def test_a_table_that_nothing_reads() -> None:
@@ -83,6 +88,36 @@ def test_a_table_that_nothing_reads() -> None:
             ", 'bridge.history' = 'scd2', 'bridge.sequence-by' = 'at'",
             "debezium",
             "'bridge.history' is refused, because the queries of a script read a topic as one row for each PRIMARY",
+        ),
+        (
+            ", 'bridge.first-row' = 'yes'",
+            "debezium",
+            "'bridge.first-row' = 'yes' is not legal; legal values are true, false",
+        ),
+        (
+            ", 'bridge.first-row' = 'true', 'bridge.sequence-by' = 'at'",
+            "debezium",
+            "'bridge.first-row' cannot be combined with 'bridge.sequence-by', which would have no effect",
+        ),
+        (
+            ", 'bridge.update-columns' = 'v'",
+            "debezium",
+            "'bridge.update-columns': 'v' is no physical column ARRAY<STRING> of the DDL",
+        ),
+        (
+            ", 'bridge.truncate' = 'x'",
+            "debezium",
+            "'bridge.truncate' = 'x' is not legal; legal values are apply, refuse, ignore",
+        ),
+        (
+            ", 'bridge.truncate' = 'apply', 'bridge.sequence-by' = 'at'",
+            "debezium",
+            "'bridge.truncate': apply cannot be combined with 'bridge.sequence-by'",
+        ),
+        (
+            ", 'bridge.soft-delete' = 'd'",
+            "debezium",
+            "'bridge.soft-delete' has no effect in a script, whose INSERTs do not see deleted rows",
         ),
         (
             ", 'bridge.sequence-by' = 'at'",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.change_documents import CdcOptions, Operations, before_image_type
-from bridge.formats.base import NEEDS_FULL_DECODE
+from bridge.formats.base import NEEDS_FULL_DECODE, TRUNCATES
 from bridge.formats.cdc.metadata import Metadata
 from bridge.formats.json.full_decode import FullDecode
 from bridge.formats.sql import Names, apply, let, literal, member, null, struct, with_sql_column
@@ -159,13 +159,18 @@ class Types:
 
 
 def unknown_operation(words: Operations, path: str, value: str) -> str:
-    """Return SQL of the error of a document whose operation is none of the known ones. Of `value`, SQL, it shows only
-    words of the tool, since others may be anything."""
+    """Return SQL of the error of a document whose operation is none of the known ones: TRUNCATES for a truncate. Of
+    `value`, SQL, it shows only words of the tool, since others may be anything."""
     known = f"known are {', '.join(words.known)}"
     start, end = literal(f"field '{path}' is '"), literal(f"', which is no change of a row; {known}")
-    others = ", ".join(map(literal, words.others))
+    others = (
+        f"WHEN {value} IN ({', '.join(map(literal, words.others))}) THEN concat({start}, {value}, {end}) "
+    )
+    truncate = (
+        f"WHEN {value} = {literal(words.truncate)} THEN {literal(TRUNCATES)} " if words.truncate else ""
+    )
     unknown = literal(f"field '{path}' has an unknown value; {known}")
-    return f"IF({value} IN ({others}), concat({start}, {value}, {end}), {unknown})"
+    return f"CASE {others if words.others else ''}{truncate}ELSE {unknown} END"
 
 
 def _missing(field: str) -> str:

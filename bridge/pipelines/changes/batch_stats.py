@@ -21,6 +21,7 @@ from bridge.kafka.read_counts import ReadCounts
 from bridge.metrics import now_ms
 from bridge.offsets import TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
+from bridge.pipelines.changes.truncates import Place, places_aggregate
 from bridge.schema import TableSchema
 from bridge.spark_versions import or_public
 
@@ -50,6 +51,8 @@ class BatchStats:
     """Partition, offset, key where it is known, and reason of the first bad change; None if there is none."""
     newest_event_ms: dict[TopicPartition, int] = field(default_factory=dict)
     diverted: int = 0
+    truncates: Sequence[Place] | None = None
+    """The places of the first and the last truncate; None where there is none."""
     gate_values: Sequence[int] | None = None
     """The value of `row_gate.counts_aggregate`; None where the rows to be written are known only after the fold."""
 
@@ -80,6 +83,7 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
         unavailable.alias("unavailable"),
         two_partitions.alias("two_partitions"),
         F.count_if(diverted).alias("diverted"),
+        places_aggregate(changes).alias("truncates"),
         gate_values.alias("gate_values"),
     ).first()
     assert row is not None

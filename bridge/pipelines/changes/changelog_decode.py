@@ -17,17 +17,27 @@ from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
-from bridge.decode import BAD_KEY_ID, DROPPED, SKIP, UNAVAILABLE, decode_events, decode_keys, decode_values
+from bridge.decode import (
+    BAD_KEY_ID,
+    NO_ROW,
+    SKIP,
+    TRUNCATE,
+    UNAVAILABLE,
+    decode_events,
+    decode_keys,
+    decode_values,
+)
 from bridge.decode.computed_columns import reads_any, with_filled
-from bridge.definition import Definition
+from bridge.definition import Definition, Truncate
 from bridge.delta.merge_semantics import KEPT
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import row_gate, unfit_rows
 from bridge.rows import RowKind
+from bridge.schema import ComputedColumn
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
-_FILLED = "__filled"
+_FILLED, _ROW = "__filled", "__row"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -63,6 +73,8 @@ def fill_unavailable_values(
         KIND: F.when(good, col(KIND, "c")),
         BAD: F.coalesce(col(BAD, "c"), F.when(unresolved, reason)),
         UNAVAILABLE: F.lit(None).cast("array<string>"),
+        # A row that is marked as deleted is none of `table`, and keeps no value.
+        KEPT: F.when(col(_IN_TABLE, "t"), col(KEPT, "c")),
     }
     names = [*changes.columns, KEPT]
     return joined.select(*[values.get(name, col(name, "c")).alias(name) for name in names])
@@ -77,7 +89,7 @@ def _fill_from_earlier_changes(
     the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
     """
     earlier = _earlier_changes(changes, key)
-    others = [SKIP, DROPPED] if retractions else [SKIP, DROPPED, *_RETRACTS]
+    others = [*NO_ROW] if retractions else [*NO_ROW, *_RETRACTS]
     sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
     last_values = {
         name: F.last(
@@ -164,7 +176,7 @@ def persist_within(stack: ExitStack) -> Persist:
 
 def is_good() -> Column:
     """True for changes that are applied to the table."""
-    return col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
+    return col(BAD).isNull() & ~col(KIND).isin(*NO_ROW)
 
 
 def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
@@ -174,16 +186,19 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     Returns one change per key, the last one, where `definition.compacts_first`; otherwise all changes. With `fast`,
     `__bad` may be NEEDS_FULL_DECODE: the frame is then incomplete, and must be decoded again without `fast`.
     """
-    sequence = definition.delta.sequence_by
+    delta = definition.delta
+    sequence = delta.sequence_by
     if not definition.topic.is_upsert:
-        unpaired = bool(sequence or definition.delta.ignore_nulls)
+        unpaired = bool(sequence or definition.kept_columns or delta.first_row or delta.ignore_delete)
         changes = decode_events(records, definition.topic, sequence=sequence, unpaired=unpaired, fast=fast)
     else:
         keyed = decode_keys(records, definition.topic, fast=fast)
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
-    return _judged(_with_kept_values(_with_deletions(changes, definition), definition), definition)
+    for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
+        changes = turned(changes, definition)
+    return _judged(changes, definition)
 
 
 def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
@@ -197,26 +212,50 @@ def decode_with_fallback(records: DataFrame, definition: Definition, persist: Pe
 def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
     """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some: computed
     columns, `delta.apply-as-delete`, and what the table asks of a row."""
-    key, kept = definition.primary_key, definition.delta.ignore_nulls
+    key, kept = definition.primary_key, definition.kept_columns
     columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
     marked = changes.withColumn(_FILLED, col(UNAVAILABLE))
     filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
     if not kept:  # that is judged by what the record has
         filled = _with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
+        filled = _without_deletions(filled, definition)
         if definition.delta.apply_as_delete is not None:
             filled = _mark_deleted_before(filled, key)
     return _judged(filled.drop(_FILLED), definition)
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Leave out bad changes of decoded `changes` and keep the last change per key, by `delta.sequence-by`; all changes
-    without a key. Under `delta.history` keep the last change of each key and sequence."""
+    """Leave out bad changes of decoded `changes` and keep the last change per key, by `delta.sequence-by`, or the first
+    one under `delta.first-row`; all changes without a key. Under `delta.history` keep the last change of each key and
+    sequence."""
     good, key, sequence = changes.where(is_good()), definition.primary_key, definition.delta.sequence_by
     if definition.topic.appends or definition.compacts_first:
         return good
+    if definition.delta.first_row:
+        return compact.first_by_offset(good, list(key))
     if definition.delta.history is not None:
         return compact.latest_by_offset(good, [*key, *sequence])
     return compact.latest_by_offset(good, list(key), sequence)
+
+
+def fold_into_table(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Do as `fold`, for an ingest. Under `delta.soft-delete` the changes have its column: null in an add, in a
+    retraction the time of its record. The last change of a key that is a retraction after an add in `changes` is an
+    add with the values of that one, and this time, so that a row has the same values, whatever the bounds of batches
+    are."""
+    deleted_at = definition.delta.soft_delete
+    if deleted_at is None:
+        return fold(changes, definition)
+    carried = [name for name in (*definition.topic.schema.names, KEPT) if name in changes.columns]
+    good = changes.where(is_good())
+    last_row = F.last(F.when(~retracts(), F.struct(*map(col, carried))), ignorenulls=True)
+    earlier = last_row.over(_earlier_changes(good, definition.primary_key))
+    good = good.withColumn(_ROW, F.when(retracts(), earlier))
+    has_row = col(_ROW).isNotNull()
+    values = {name: F.when(has_row, col(_ROW).getField(name)).otherwise(col(name)) for name in carried}
+    times = {deleted_at: F.when(retracts(), col(POSITION).getField("timestamp"))}
+    kind = F.when(has_row, RowKind.UPDATE_AFTER.value).otherwise(col(KIND))
+    return fold(good.withColumns({**values, **times, KIND: kind}).drop(_ROW), definition)
 
 
 def resolve_unavailable(
@@ -249,36 +288,80 @@ def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     adds = is_good() & ~retracts()
     if UNAVAILABLE in changes.columns:
         adds = adds & ~reads_any(condition, col(UNAVAILABLE))
+    kept = {*definition.primary_key, *definition.delta.sequence_by}
+    nulled = [name for name in definition.topic.schema.names if name not in kept]
+    return _turned(changes, condition, adds, RowKind.DELETE.value, nulled)
+
+
+def _without_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Skip deletions under `delta.ignore-delete`; under `delta.first-row` alone they are bad."""
+    delta = definition.delta
+    if not (delta.first_row or delta.ignore_delete):
+        return changes
+    if delta.ignore_delete:
+        return changes.withColumn(KIND, F.when(is_good() & retracts(), SKIP).otherwise(col(KIND)))
+    why = F.lit("it deletes its row, and delta.first-row takes no deletion; delta.ignore-delete ignores them")
+    bad = F.coalesce(col(BAD), F.when(retracts(), why))
+    return changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
+
+
+def _with_truncates(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Make adds for which `delta.apply-as-truncate` is true truncates; one for which it fails, or that leaves out a
+    value that it reads, is bad. Skip truncates under `truncate: ignore`."""
+    condition = definition.delta.apply_as_truncate
+    if condition is not None:
+        adds = is_good() & ~retracts()
+        if UNAVAILABLE in changes.columns:
+            unknown = adds & reads_any(condition, col(UNAVAILABLE))
+            why = F.lit(f"{condition.name}: the record leaves out a value that it reads")
+            bad = F.coalesce(col(BAD), F.when(unknown, why))
+            changes = changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
+        changes = _turned(changes, condition, adds, TRUNCATE, definition.topic.schema.names)
+    if definition.delta.truncate is not Truncate.IGNORE:
+        return changes
+    return changes.withColumn(KIND, F.when(col(KIND) == TRUNCATE, SKIP).otherwise(col(KIND)))
+
+
+def _turned(
+    changes: DataFrame, condition: ComputedColumn, adds: Column, kind: str, nulled: Sequence[str]
+) -> DataFrame:
+    """Make those of the `adds` for which the condition is true changes of `kind`, without values of the columns
+    `nulled`. One for which it fails is bad."""
     why = F.lit(None).cast("string") if condition.failure is None else F.expr(condition.failure)
     bad = F.coalesce(col(BAD), F.when(adds, F.concat(F.lit(f"{condition.name}: "), why)))
-    deletes = adds & F.expr(condition.spark)
-    kept = {*definition.primary_key, *definition.delta.sequence_by}
-    nulled = [
-        n
-        for n in (*definition.topic.schema.names, UNAVAILABLE, KEPT)
-        if n in changes.columns and n not in kept
-    ]
-    kind = F.when(bad.isNull(), F.when(deletes, RowKind.DELETE.value).otherwise(col(KIND)))
-    values = {name: F.when(F.coalesce(deletes, F.lit(False)), None).otherwise(col(name)) for name in nulled}
-    return changes.withColumns({**values, KIND: kind, BAD: bad})
+    turned = F.coalesce(adds & F.expr(condition.spark), F.lit(False))
+    new_kind = F.when(bad.isNull(), F.when(turned, kind).otherwise(col(KIND)))
+    names = [name for name in (*nulled, UNAVAILABLE, KEPT) if name in changes.columns]
+    values = {name: F.when(turned, None).otherwise(col(name)) for name in names}
+    return changes.withColumns({**values, KIND: new_kind, BAD: bad})
 
 
 def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable: they are filled later."""
-    names = definition.delta.ignore_nulls
+    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable, and those that its column
+    of `delta.update-columns` does not name: they are filled later."""
+    names, nulls, by = definition.kept_columns, definition.delta.ignore_nulls, definition.delta.update_columns
     if not names:
         return changes
-    bad = col(BAD)
+    bad, adds = col(BAD), is_good() & ~retracts()
+    key = "ignore-null-updates" if by is None else "update-columns"
     if UNAVAILABLE in changes.columns:
         left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
-        why = F.lit(
-            ", which may be no value that the row keeps (delta.ignore-null-updates); let it have all columns"
-        )
+        why = F.lit(f", which may be no value that the row keeps (delta.{key}); let it have all columns")
         bad = F.coalesce(bad, F.when(F.size(UNAVAILABLE) > 0, F.concat(left_out, why)))
-    nulls = F.filter(
-        F.array(*[F.when(col(name).isNull(), F.lit(name)) for name in names]), lambda name: name.isNotNull()
+    keeps = {name: col(name).isNull() if name in nulls else F.lit(False) for name in names}
+    if by is not None:
+        known = F.array(*map(F.lit, (*definition.primary_key, *names, by)))
+        unknown = F.size(F.array_except(F.array_compact(col(by)), known)) > 0
+        why = F.lit(
+            f"column {by!r} names a column that is none of the DDL's physical ones (delta.update-columns)"
+        )
+        bad = F.coalesce(bad, F.when(adds & unknown, why))
+        unnamed = {name: ~F.coalesce(F.array_contains(col(by), name), F.lit(False)) for name in names}
+        keeps = {name: keep | (col(by).isNotNull() & unnamed[name]) for name, keep in keeps.items()}
+    kept = F.filter(
+        F.array(*[F.when(keep, F.lit(name)) for name, keep in keeps.items()]), lambda name: name.isNotNull()
     )
-    open_columns = F.when(is_good() & bad.isNull() & ~retracts() & (F.size(nulls) > 0), nulls)
+    open_columns = F.when(adds & bad.isNull() & (F.size(kept) > 0), kept)
     return changes.withColumns({UNAVAILABLE: open_columns, KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
 
 

@@ -1,4 +1,5 @@
-"""Which rows of a shared table (`delta.merge-columns`) are those of the pipeline's topic."""
+"""Which rows of a table are those of the pipeline's topic: of a shared one (`delta.merge-columns`), and of one that
+keeps deleted rows (`delta.soft-delete`)."""
 
 from __future__ import annotations
 
@@ -16,8 +17,12 @@ def own_rows(frame: DataFrame, definition: Definition) -> DataFrame:
     """Leave out the rows of which no column of the pipeline has a value: they are rows of other pipelines.
 
     So are rows of the topic without any value, which a shared table does not store (ADR 037). Where `frame` has
-    `__kind`, retractions stay. Without `merge-columns` all rows are the pipeline's.
+    `__kind`, retractions stay. Without `merge-columns` all rows are the pipeline's. Rows of the table that are marked
+    as deleted are left out, too.
     """
+    deleted_at = definition.delta.soft_delete
+    if deleted_at is not None and deleted_at in frame.columns and KIND not in frame.columns:
+        frame = frame.where(col(deleted_at).isNull())
     return rows_with_values(frame, definition.delta.merge_columns)
 
 

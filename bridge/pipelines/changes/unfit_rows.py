@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import BAD, KIND, col, retracts
-from bridge.decode import DROPPED, SKIP, UNAVAILABLE
+from bridge.decode import NO_ROW, UNAVAILABLE
 from bridge.definition import Definition
 from bridge.delta.table import Table
 from bridge.schema import RowConstraint
@@ -69,14 +69,14 @@ def _mark_unordered(changes: DataFrame, sequence: Sequence[str]) -> DataFrame:
         )
         unordered.append(F.when(F.size(UNAVAILABLE) > 0, left_out))
         columns[UNAVAILABLE] = F.lit(None).cast("array<string>")
-    reason = F.coalesce(col(BAD), F.when(~col(KIND).isin(SKIP, DROPPED), F.coalesce(*unordered)))
+    reason = F.coalesce(col(BAD), F.when(~col(KIND).isin(*NO_ROW), F.coalesce(*unordered)))
     return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason, **columns})
 
 
 def is_judged(changes: DataFrame, *, retractions: bool = False) -> Column:
     """True for good changes that have a row whose values are all known; `retractions`: those are rows, too, as in a
     table without a key."""
-    is_complete = col(BAD).isNull() & ~col(KIND).isin(SKIP, DROPPED)
+    is_complete = col(BAD).isNull() & ~col(KIND).isin(*NO_ROW)
     if not retractions:
         is_complete = is_complete & ~retracts()
     if UNAVAILABLE in changes.columns:

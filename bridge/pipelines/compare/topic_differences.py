@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from bridge import compact
 from bridge.columns import AFTER, BAD, BEFORE, KIND, POSITION, col, differs, members, retracts, same_key
-from bridge.decode import DROPPED, SKIP, decode_keys
+from bridge.decode import DROPPED, SKIP, TRUNCATE, decode_keys
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.table import Table
@@ -107,7 +107,7 @@ class TopicDifferences:
         changes = changelog_decode.resolve_unavailable(
             changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
         )
-        undecoded = col(BAD).isNotNull() | (col(KIND) == DROPPED)
+        undecoded = col(BAD).isNotNull() | col(KIND).isin(DROPPED, TRUNCATE)
         if topic.is_upsert:
             undecoded = undecoded | (col(KIND) == SKIP)
         if not changelog_decode.any_row(changes, undecoded):

@@ -25,9 +25,15 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.declared_times import cut_times
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.compare.row_comparison import Comparison, compare, compare_bags
-from bridge.pipelines.runtime.preflight import open_ingested_table, open_whole_table, published_table
+from bridge.pipelines.runtime.preflight import (
+    open_ingested_table,
+    open_whole_table,
+    published_table,
+    refuse_partitions,
+)
 from bridge.publish_progress import NOTHING
 
 _READABLE_TIMEOUT_SECONDS = 15.0
@@ -89,14 +95,16 @@ def verify(
     start = _start_of_topic(state.earliest, snapshot.end)
     table, version = snapshot.table, snapshot.version
     if direction == "ingest":
+        refuse_partitions(definition, state.end)
         definition = with_constraints(definition, table)
     with ExitStack() as stack, feed_errors(table, version, version):
         persist = changelog_decode.persist_within(stack)
         records = source.read(spark, definition.topic, start, snapshot.end)
         records = with_leader_epochs(records, definition.topic, start, snapshot.end)
-        changes = changelog_decode.resolve_unavailable(
-            changelog_decode.decode_with_fallback(records, definition, persist), definition, persist
-        )
+        changes = changelog_decode.decode_with_fallback(records, definition, persist)
+        if direction == "ingest":
+            changes, _ = settle(changes, definition)
+        changes = changelog_decode.resolve_unavailable(changes, definition, persist)
         topic = own_rows(changelog_decode.fold(changes, definition), definition)
         if definition.delta.history is not None:
             none = change_feed.snapshot(table, version).limit(0)
@@ -188,7 +196,7 @@ def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
 
 def refuse_compacted(definition: Definition, topic: Topic) -> None:
     """Raise GapError for a compacted topic whose rows are not those of the last records of each key."""
-    needs = definition.delta.change_semantics.keys() - {"apply-as-delete"}
+    needs = definition.delta.change_semantics.keys() - {"apply-as-delete", "soft-delete"}
     if needs and _compacts(topic):
         raise GapError(
             f"{definition.name!r}: {topic.title} is compacted, and compaction keeps the last record of a key, but "

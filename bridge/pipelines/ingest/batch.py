@@ -30,6 +30,8 @@ from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats, count_reads
 from bridge.pipelines.changes.changelog_decode import Persist
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.truncates import Place, after_truncates
+from bridge.pipelines.runtime.preflight import refuse_partitions
 from bridge.ways import told
 
 
@@ -43,6 +45,8 @@ class Decoded:
     read: ReadCounts
     needed_full_decode: bool
     """The fast path left at least one record open."""
+    truncate: Place | None = None
+    """The place of the last truncate: all rows of the table are deleted, and the changes up to it are skipped."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ def apply_batch(
     `polled` executes the write. `reader` is the reason why Spark's source has read them, for the report.
 
     Raises BadRecordError under `bad-records: fail` for a record that cannot be applied (of an upsert topic only the
-    last record of each key is decoded then), QualityError under `gate: fail`; nothing is written then. Under `skip`
+    last record of each key is decoded then) and for a truncate under `truncate: refuse`, DefinitionError for one of a
+    topic of several partitions, QualityError under `gate: fail`; nothing is written then. Under `skip`
     and `quarantine` the last good record of a key counts, and `quarantine` writes the bad ones before the commit.
     """
     with ExitStack() as stack:
@@ -110,6 +115,8 @@ def apply_batch(
         records = read(polled, definition.topic, start or Offsets(), progress.offsets, bound)
         with step("decode", f"reading and decoding batch {progress.batch}"):
             decoded = decode(records, definition, table, persist, fast=fast)
+        if decoded.truncate is not None:
+            refuse_partitions(definition, progress.offsets)  # others may have been added since the run began
         judge_records(decoded, definition)
         with step("compact", f"compacting batch {progress.batch}"):
             compacted = compact(decoded, definition, persist)
@@ -133,7 +140,8 @@ def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: O
 def decode(
     records: DataFrame, definition: Definition, table: Table, persist: Persist, *, fast: bool
 ) -> Decoded:
-    """Decode records into changes, count them, and fill unavailable values from the batch and the table.
+    """Decode records into changes, count them, and fill unavailable values from the batch and the table. Raises
+    BadRecordError for a truncate under `truncate: refuse`.
 
     With `fast`, the full decode runs only if the fast path left a record open.
     """
@@ -145,11 +153,15 @@ def decode(
     if needed_full_decode:
         changes = persist(changelog_decode.decode(records, definition))
         stats = collect_batch_stats(definition, changes)
+    changes, truncate = after_truncates(changes, definition, stats.truncates)
+    if truncate is not None:
+        stats = collect_batch_stats(definition, changes)
     if stats.unavailable:
         rows = own_rows(table.on(records.sparkSession).delta().toDF(), definition)
+        rows = rows if truncate is None else rows.limit(0)
         changes = persist(changelog_decode.fill_unavailable(changes, rows, definition))
         stats = collect_batch_stats(definition, changes)
-    return Decoded(records, changes, stats, read, needed_full_decode)
+    return Decoded(records, changes, stats, read, needed_full_decode, truncate)
 
 
 def judge_records(decoded: Decoded, definition: Definition) -> None:
@@ -167,7 +179,7 @@ def compact(decoded: Decoded, definition: Definition, persist: Persist) -> Compa
         rows = changelog_decode.fold(changes, definition)
         return Compacted(rows, stats.good, stats.upserts, 0, stats.gate_values)
     if stats.skipped or stats.dropped or not definition.compacts_first:
-        return _count(persist(changelog_decode.fold(changes, definition)), definition)
+        return _count(persist(changelog_decode.fold_into_table(changes, definition)), definition)
     return Compacted(changes, stats.good, stats.upserts, stats.two_partitions, stats.gate_values)
 
 
@@ -204,9 +216,17 @@ def merge(
         merged, engine, warnings = appended, "", tuple[str, ...]()
     else:
         by_engine = engines.merge(
-            target, compacted.rows, key=definition.primary_key, adds=compacted.upserts, progress=progress
+            target,
+            compacted.rows,
+            key=definition.primary_key,
+            adds=compacted.upserts,
+            progress=progress,
+            deletes_others=decoded.truncate is not None,
         )
         merged, engine, warnings = by_engine.result, str(by_engine), by_engine.warnings
+        if decoded.truncate is not None:
+            place = "{}-{} at offset {}".format(*decoded.truncate)
+            warnings += (f"{place}: a truncate has deleted the rows of all records before it",)
     failpoints.hit("ingest.after-merge")
     return merged, engine, warnings
 

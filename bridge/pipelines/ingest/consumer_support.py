@@ -27,8 +27,16 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
     schema = topic.schema
     if definition.delta.apply_as_delete is not None:
         raise NotThisWay("only Spark judges a change by delta.apply-as-delete")
-    if definition.delta.ignore_nulls:
-        raise NotThisWay("only Spark fills values by delta.ignore-null-updates")
+    if definition.delta.apply_as_truncate is not None:
+        raise NotThisWay("only Spark judges a change by delta.apply-as-truncate")
+    if definition.delta.first_row or definition.delta.ignore_delete:
+        key = "first-row" if definition.delta.first_row else "ignore-delete"
+        raise NotThisWay(f"consumers keep the last change of each key, a deletion, too (delta.{key})")
+    if definition.kept_columns:
+        key = "ignore-null-updates" if definition.delta.update_columns is None else "update-columns"
+        raise NotThisWay(f"only Spark fills values by delta.{key}")
+    if definition.delta.soft_delete is not None:
+        raise NotThisWay("only Spark keeps the values of deleted rows (delta.soft-delete)")
     if definition.delta.history is not None:
         raise NotThisWay("delta.history needs all changes, and consumers keep one of each key")
     sequence = definition.delta.sequence_by

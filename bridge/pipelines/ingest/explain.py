@@ -21,9 +21,10 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.ingest.consumer_support import preview
-from bridge.pipelines.runtime.preflight import open_whole_table
+from bridge.pipelines.runtime.preflight import open_whole_table, refuse_partitions
 
 _EVERYWHERE = 0.8
 """The fraction of all files from which on the keys are spread over the table."""
@@ -71,10 +72,11 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     """Read and fold the records of the next batch, and find its keys in the table's files.
 
     Reads the key columns of the whole table once, and writes nothing. Raises KafkaError, TableError and GapError, like
-    an ingest before its first batch.
+    an ingest before its first batch, and BadRecordError for a truncate under `truncate: refuse`.
     """
     topic = admin.resolve(definition.topic)
     state = admin.describe(topic)
+    refuse_partitions(definition, state.end)
     table = open_whole_table(spark, definition) if exists(spark, definition.delta) else None
     definition = with_constraints(definition, table) if table else definition
     progress = read_progress(table, definition.name) if table else None
@@ -87,19 +89,19 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     with ExitStack() as stack:
         persist = changelog_decode.persist_within(stack)
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
-        changes = persist(
-            changelog_decode.fold(
-                changelog_decode.decode_with_fallback(records, definition, persist), definition
-            )
-        )
+        decoded = changelog_decode.decode_with_fallback(records, definition, persist)
+        decoded, truncate = settle(decoded, definition)
+        changes = persist(changelog_decode.fold(decoded, definition))
         counts = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()
         assert counts is not None
         files = _file_stats(table, changes, definition) if table else None
         files_touched = _sum_up(files) if files is not None else dict.fromkeys(_SUMS, 0)
         engine = ""
-        if table and counts[0] and not definition.topic.appends:
+        if table and (counts[0] or truncate) and not definition.topic.appends:
             engines = Engines(definition.merge, semantics_of(definition.delta))
-            engine = engines.describe_choice(table, changes, key=definition.primary_key)
+            engine = engines.describe_choice(
+                table, changes, key=definition.primary_key, deletes_others=truncate is not None
+            )
     return Explained(
         pipeline=definition.name,
         table=str(definition.delta),

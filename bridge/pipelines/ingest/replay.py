@@ -35,9 +35,10 @@ from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.runtime.lineage import replay_flow, tracked_command
-from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_partitions
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 _COORDINATES = ["topic", "partition", "offset"]
@@ -82,10 +83,16 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             f"{definition.name!r} quarantines no bad records: set ingest: {{bad-records: quarantine}}, or quality: "
             "{gate: quarantine}"
         )
-    if definition.delta.ignore_nulls:
+    if definition.kept_columns:
+        key = "ignore-null-updates" if definition.delta.update_columns is None else "update-columns"
         raise DefinitionError(
-            f"{definition.name!r}: under `delta.ignore-null-updates` a record that is applied later than others would "
-            "overwrite their values; have the keys sent again by their producer, or run `bridge resync FILE`"
+            f"{definition.name!r}: under `delta.{key}` a record that is applied later than others would overwrite "
+            "their values; have the keys sent again by their producer, or run `bridge resync FILE`"
+        )
+    if definition.delta.first_row:
+        raise DefinitionError(
+            f"{definition.name!r}: under `delta.first-row` it is not known whether a record is the first one of a key "
+            "that has a row; run `bridge resync FILE`, which reads all of them"
         )
     check_storage_locations(spark, definition)
     table = ingest_table(spark, definition)
@@ -99,7 +106,9 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
     quarantine.finish_replays(table, target, definition.name)
     topic = admin.resolve(definition.topic)
     with tracked_command(spark, definition, "replay", replay_flow):
-        done = _Run(definition, topic, admin.describe(topic), table, target, last[0]).run(force)
+        state = admin.describe(topic)
+        refuse_partitions(definition, state.end)
+        done = _Run(definition, topic, state, table, target, last[0]).run(force)
     return replace(done, warning=warning)
 
 
@@ -130,6 +139,12 @@ class _Run:
             _check_available(self.topic, self.state, first, oldest_ms, force)
             records = with_leader_epochs(records, self.topic, first, through)
             changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
+            _, truncate = settle(changes, self.definition)
+            if truncate is not None:
+                raise DefinitionError(
+                    f"{'{}-{} at offset {}'.format(*truncate)}: the quarantined record is a truncate, after which "
+                    "other records were applied. Run `bridge resync FILE`, and delete it from the quarantine"
+                )
             good = changes.where(col(BAD).isNull())
             coordinates = persist(good.select(*_coordinates()).distinct())
             result = replace(result, replayed=coordinates.count())
@@ -180,11 +195,13 @@ class _Run:
         changes = changelog_decode.decode_with_fallback(
             others.unionByName(quarantined), self.definition, persist
         )
+        changes, truncate = settle(changes, self.definition)
         if UNAVAILABLE in changes.columns:
             rows = own_rows(self.table.delta().toDF(), self.definition)
+            rows = rows if truncate is None else rows.limit(0)
             changes = changelog_decode.fill_unavailable(changes, rows, self.definition)
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
-        last = changelog_decode.fold(changes, self.definition)
+        last = changelog_decode.fold_into_table(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
 
 

@@ -33,7 +33,7 @@ from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
 from bridge.pipelines.operations.maintain import Schedule
 from bridge.pipelines.runtime.lease import Lease
 from bridge.pipelines.runtime.monitoring import BatchHealth, IngestMonitor
-from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_partitions
 
 _FULL_DECODES_IN_A_ROW = 2
 """After so many consecutive batches that needed the full decode, all later ones skip the fast path. Two, since a new
@@ -232,6 +232,7 @@ class RunState:
         self.batch_lock = threading.Lock()
         self.topic = admin.resolve(definition.topic)
         state = admin.describe(self.topic)
+        refuse_partitions(definition, state.end)
         self.table = ingest_table(spark, definition)
         self.definition = definition = with_constraints(definition, self.table)
         last = read_progress(self.table, definition.name)
@@ -272,6 +273,7 @@ class RunState:
         progress = self.books.progress
         self.topic = admin.resolve(self.definition.topic)
         state = admin.describe(self.topic)
+        refuse_partitions(self.definition, state.end)
         check_offsets_available(progress.offsets, state, progress.topic_ids)
         self.books.start_query(state)
 

@@ -26,10 +26,16 @@ from bridge.kafka import admin
 from bridge.kafka.admin import missing_rights
 from bridge.kafka.client import AdminSession
 from bridge.kafka.offset_availability import check_offsets_available
+from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.operations import surroundings
 from bridge.pipelines.operations.surroundings import Found, Outcome
 from bridge.pipelines.runtime.executors import check_executors
-from bridge.pipelines.runtime.preflight import ingest_table, open_ingested_table, published_table
+from bridge.pipelines.runtime.preflight import (
+    ingest_table,
+    open_ingested_table,
+    published_table,
+    refuse_partitions,
+)
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warnings
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
@@ -173,15 +179,19 @@ class _Doctor:
         topic = admin.resolve(self._definition.topic, timeout=_TIMEOUT)
         session = AdminSession(topic.properties, _TIMEOUT)
         there = [name for name in topic.names if session.topic_exists(name)]
+        begins: dict[TopicPartition, int] = {}
         for name, described in session.describe_topics(there).items() if there else ():
             self._there[name] = Replicas(
                 min((len(p.replicas) for p in described.partitions), default=0),
                 min((len(p.isr) for p in described.partitions), default=0),
             )
+            begins |= {(name, number): 0 for number in range(len(described.partitions))}
             yield Outcome.FINE, f"'{name}' has {len(described.partitions)} partitions"
         for name in sorted(set(topic.names) - set(there)):
             outcome = Outcome.WARNING if self._sends else Outcome.FAILS
             yield outcome, f"'{name}' does not exist; `bridge topics FILE --create` creates it"
+        if not self._sends:
+            refuse_partitions(self._definition, Offsets(begins))
 
     def settings(self) -> Found:
         topic = self._definition.topic

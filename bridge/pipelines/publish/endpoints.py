@@ -108,7 +108,7 @@ def with_added_columns(
     refuse_schema_mismatch(table.target, present, table.fields, "unused")
     if not definition.publish.carry:
         return topic, table
-    added = [f for f in present.fields if f.name not in topic.schema.names]
+    added = [f for f in present.fields if f.name not in (*topic.schema.names, table.hides_by)]
     if not added:
         return topic, table
     fields = [_field(table, f) for f in added]

@@ -233,7 +233,8 @@ def _run_suite(table: Table, definition: Definition, suite: Suite, subject: Subj
     column = watermark.column if watermark else None
     facts = facts_of(table.spark, definition, table, version, subject.offsets)
     with feed_errors(table, version, version):
-        whole = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
+        rows = table.live(table.read({"versionAsOf": str(version)}))
+        whole = rows.select(*(col(name) for name in table.columns))
         if since is None:
             return run(whole, suite, key=key, subject=subject, facts=facts, watermark=column)
         by_row, by_table = split_by_scope(suite)

@@ -54,7 +54,8 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
     table = open_whole_table(spark, definition)
     version = change_feed.latest_version(table)
     with feed_errors(table, version, version):
-        frame = table.read({"versionAsOf": str(version)}).select(*(col(name) for name in table.columns))
+        found = table.live(table.read({"versionAsOf": str(version)}))
+        frame = found.select(*(col(name) for name in table.columns))
         rows, columns = _profile(frame)
     event_time, history = _event_time(definition, columns), definition.delta.history
     suite = propose_suite(

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bridge import failpoints
-from bridge.columns import KIND, col, differs, retracts, same_key
+from bridge.columns import KIND, POSITION, col, differs, retracts, same_key
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
 from bridge.delta.delete_memory import DeleteMemory
@@ -34,6 +34,7 @@ from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
 from bridge.pipelines.changes.own_rows import own_rows
+from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.compare.verify import refuse_compacted
 from bridge.pipelines.resync.report import Resync, refuse_appends
@@ -47,11 +48,13 @@ from bridge.pipelines.runtime.preflight import (
     open_whole_table,
     record_running_resync,
     record_semantics,
+    refuse_partitions,
 )
 from bridge.rows import RowKind
 
 _INSERTED, _UPDATED, _DELETED = "inserted", "updated", "deleted"
 _ACTION, _IN_TOPIC, _ROWS, _NUMBER = "__action", "__in_topic", "__rows", "__number"
+_DELETED_AT = "__deleted_at"
 
 
 def resync(
@@ -62,11 +65,13 @@ def resync(
     The commit carries these offsets and the topic's id: an ordinary ingest continues from there.
 
     Only differences are written: rows are inserted, updated, or deleted where the topic does not have their key (its
-    tombstone may be gone), and a key with several rows gets one. In a table that several pipelines merge into, only the
-    pipeline's own columns are repaired (`merge_own_columns`), and a key with several rows is a TableError. Changes are
-    applied by the `change_semantics` of `definition`, also where the table has others until now. Bad records
-    are treated as in an ingest. Before the commit nothing has changed, after it everything has; run again, it does what
-    is left to do. Changes that other writers make to the table while it runs may survive it. `dry_run` writes nothing.
+    tombstone may be gone), and a key with several rows gets one. Under `delta.soft-delete` a row that is to be deleted
+    gets the time of its tombstone, or where that is gone the present time; one that is deleted already stays. In a
+    table that several pipelines merge into, only the pipeline's own columns are repaired (`merge_own_columns`), and a
+    key with several rows is a TableError. Changes are applied by the `change_semantics` of `definition`, also where the
+    table has others until now. Bad records are treated as in an ingest. Before the commit nothing has changed, after it
+    everything has; run again, it does what is left to do. Changes that other writers make to the table while it runs
+    may survive it. `dry_run` writes nothing.
 
     `missing` (`delete` or `keep`) decides about rows that are not in the topic if records of it have expired: it is not
     known then which of these rows were deleted. DefinitionError without it.
@@ -81,14 +86,20 @@ def resync(
     topic = admin.resolve(definition.topic)
     refuse_compacted(definition, topic)
     state = admin.describe(topic)
-    if definition.delta.ignore_nulls and any(offset for _, _, offset in state.earliest):
-        raise GapError(
-            f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
-            "(`delta.ignore-null-updates`): the topic alone does not determine the rows"
-        )
+    refuse_partitions(definition, state.end)
+    for key in definition.delta.change_semantics.keys() & {
+        "ignore-null-updates",
+        "update-columns",
+        "first-row",
+    }:
+        if any(offset for _, _, offset in state.earliest):
+            raise GapError(
+                f"{definition.name!r}: records of {topic.title} have expired, whose values rows keep "
+                f"(`delta.{key}`): the topic alone does not determine the rows"
+            )
     keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
-        table = open_whole_table(spark, definition)
+        table = open_whole_table(spark, definition).unhidden()
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, None).run()
     with (
         acquire_lease(spark, definition, "ingest", verb="resync") as lease,
@@ -159,23 +170,28 @@ class _Run:
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
             changes, stats = self._read(records, rows, persist)
             folded = changelog_decode.fold(changes, definition)
+            deleted = None
             if definition.delta.history is None:
                 in_topic = topic_rows = persist(own_rows(folded.where(~retracts()), definition))
-                deleted = folded.where(retracts()).select(*map(col, key)) if self.keep_missing else None
+                deleted = folded.where(retracts()).select(*map(col, key), _deletion_time())
             else:  # rows that are kept end where the first one of the topic begins
                 known = rows if self.keep_missing else rows.limit(0)
                 topic_rows = persist(Timeline.of(table, folded, definition.primary_key, known).rows())
                 start = col(definition.delta.sequence_by[0])
                 in_topic = folded.where(~retracts()).withColumn(key[-1], start)
-                deleted = None
-            differences = persist(_differences(topic_rows, rows, table, key, deleted))
+            found = _differences(topic_rows, rows, table, key, deleted, keep_others=self.keep_missing)
+            differences = persist(found)
             counts = {
                 row[0]: row[1]
                 for row in differences.where(~col(INSERT_ALWAYS)).groupBy(_ACTION).count().collect()
             }
             changed = {what: counts.get(what, 0) for what in (_INSERTED, _UPDATED, _DELETED)}
             same = topic_rows.count() - changed[_INSERTED] - changed[_UPDATED]
-            missing_in_topic = rows.alias("t").join(in_topic.alias("s"), same_key(key, "s", "t"), "left_anti")
+            missing_in_topic = (
+                own_rows(rows, definition)
+                .alias("t")
+                .join(in_topic.alias("s"), same_key(key, "s", "t"), "left_anti")
+            )
             kept = missing_in_topic.count() - changed[_DELETED] if self.keep_missing else 0
             notices = Notices()
             if self.lease is not None:
@@ -219,12 +235,11 @@ class _Run:
         self, records: DataFrame, rows: DataFrame, persist: changelog_decode.Persist
     ) -> tuple[DataFrame, BatchStats]:
         try:
-            changes = changelog_decode.resolve_unavailable(
-                changelog_decode.decode_with_fallback(records, self.definition, persist),
-                self.definition,
-                persist,
-                None if self.definition.delta.ignore_nulls else rows,
-            )
+            changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
+            changes, truncate = settle(changes, self.definition)
+            of_topic_alone = bool(self.definition.kept_columns or truncate)
+            known = None if of_topic_alone else own_rows(rows, self.definition)
+            changes = changelog_decode.resolve_unavailable(changes, self.definition, persist, known)
             stats = collect_batch_stats(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
@@ -255,6 +270,11 @@ class _Run:
         return merged.version
 
 
+def _deletion_time() -> Column:
+    """The time of the record of a change."""
+    return col(POSITION).getField("timestamp").alias(_DELETED_AT)
+
+
 def _refuse_duplicate_keys(rows: DataFrame, table: Table, key: Sequence[str]) -> None:
     duplicates = rows.groupBy(*(col(name) for name in key)).count().where("count > 1").count()
     if duplicates:
@@ -277,16 +297,24 @@ def _differences(
     table: Table,
     key: Sequence[str],
     deleted: DataFrame | None,
+    *,
+    keep_others: bool,
 ) -> DataFrame:
     """Return the changes, with `__action` and INSERT_ALWAYS, that make `table_rows` equal to `topic_rows`.
 
     `topic_rows` has one row per key. For a key with several rows in the table, all of them are deleted and one is
-    inserted. `deleted` are the only keys whose rows may be deleted; None for all.
+    inserted. `deleted` are the keys that the topic deletes, with the time; with `keep_others` no other rows are
+    deleted. Without `deleted` all rows are deleted that `topic_rows` has not. If the table has the column of
+    `delta.soft-delete`, rows are marked instead, but for surplus ones.
     """
     of_key = Window.partitionBy(*[col(name) for name in key])
-    number = F.row_number().over(of_key.orderBy(F.lit(0)))
+    mark = table.target.soft_delete
+    mark = mark if mark in table.columns else None
+    number = F.row_number().over(of_key.orderBy(F.lit(0) if mark is None else col(mark).asc_nulls_first()))
     numbered = table_rows.select("*", F.count(F.lit(1)).over(of_key).alias(_ROWS), number.alias(_NUMBER))
     one_each = numbered.where(col(_NUMBER) == 1).alias("t")
+    if mark is not None:
+        topic_rows = topic_rows.withColumn(mark, F.lit(None).cast("timestamp"))
     in_topic = topic_rows.select(*(col(name) for name in table.columns), F.lit(True).alias(_IN_TOPIC)).alias(
         "s"
     )
@@ -302,17 +330,22 @@ def _differences(
         return F.struct(F.lit(kind.value).alias(KIND), F.lit(anew).alias(INSERT_ALWAYS))
 
     steps = (
-        F.when(not_in_topic, F.array(step(RowKind.DELETE)))
+        F.when(not_in_topic & F.lit(mark is None), F.array(step(RowKind.DELETE)))
         .when(col(_ROWS, "t") > 1, F.array(step(RowKind.DELETE), step(RowKind.INSERT, anew=True)))
         .otherwise(F.array(step(RowKind.UPDATE_AFTER)))
     )
     row = [F.when(not_in_topic, col(n, "t")).otherwise(col(n, "s")).alias(n) for n in table.columns]
     joined = in_topic.join(one_each, same_key(key, "s", "t"), "full_outer")
+    if mark is not None:
+        joined = joined.where(~not_in_topic | col(mark, "t").isNull())
     changes = joined.select(*row, action.alias(_ACTION), F.explode(steps).alias("__step"))
     changes = changes.where(col(_ACTION).isNotNull())
-    if deleted is not None:
+    if deleted is not None and (mark is not None or keep_others):
         gone = changes.where(col(_ACTION) == _DELETED).alias("c")
-        known = gone.join(deleted.alias("d"), same_key(key, "c", "d"), "left_semi")
-        changes = changes.where(col(_ACTION) != _DELETED).unionByName(known)
+        how = "inner" if keep_others else "left"
+        known = gone.join(deleted.alias("d"), same_key(key, "c", "d"), how)
+        time = F.coalesce(col(_DELETED_AT, "d"), F.current_timestamp())
+        row = [(time if n == mark else col(n, "c")).alias(n) for n in changes.columns]
+        changes = changes.where(col(_ACTION) != _DELETED).unionByName(known.select(*row))
     step_of = (col("__step").getField(name).alias(name) for name in (KIND, INSERT_ALWAYS))
     return changes.select(*(col(name) for name in (*table.columns, _ACTION)), *step_of)

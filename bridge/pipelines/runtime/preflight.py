@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import overload
 
 from pyspark.errors import PySparkException
@@ -13,7 +14,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
-from bridge.definition import Definition, DeltaTarget, Topic
+from bridge.definition import Definition, DeltaTarget, Topic, Truncate
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
@@ -39,12 +40,18 @@ from bridge.delta.table_checks import (
 from bridge.delta.timeline import history_fields
 from bridge.errors import DefinitionError, TableError
 from bridge.ingest_progress import IngestProgress
+from bridge.offsets import Offsets
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
 from bridge.schema import RowField, RowType, TableSchema
 
 _RESYNC = "resync"
 """The key of SEMANTICS_PROPERTY while a resync changes it."""
+
+
+def deletion_field(target: DeltaTarget) -> list[T.StructField]:
+    """The column of `delta.soft-delete`; none without it."""
+    return [] if target.soft_delete is None else [T.StructField(target.soft_delete, T.TimestampType())]
 
 
 def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField]:
@@ -69,10 +76,14 @@ def table_fields(spark: SparkSession, schema: TableSchema) -> list[T.StructField
     return [T.StructField(name, types[name]) for name in schema.names]
 
 
-def ingested_fields(spark: SparkSession, definition: Definition) -> list[T.StructField]:
-    """Return the columns of the table that the pipeline ingests into: those of the DDL, and those of a history."""
+def ingested_fields(
+    spark: SparkSession, definition: Definition, *, deletions: bool = True
+) -> list[T.StructField]:
+    """Return the columns of the table that the pipeline ingests into: those of the DDL, those of a history, and that of
+    `delta.soft-delete` unless `deletions` is False."""
     target, fields = definition.delta, table_fields(spark, definition.topic.schema)
-    return fields + (history_fields(fields, target.history, target.sequence_by[0]) if target.history else [])
+    history = history_fields(fields, target.history, target.sequence_by[0]) if target.history else []
+    return [*fields, *history, *(deletion_field(target) if deletions else [])]
 
 
 @overload
@@ -86,7 +97,8 @@ def ingest_table(
     `any_semantics` if its changes were applied by another `change_semantics`.
 
     Under `delta: {merge-schema: true}` its schema is changed to that of the definition first. With `merge-columns` it
-    is opened as `column_owners.open_shared_table` does. A column that a user has added stays as it is in rows that are
+    is opened as `column_owners.open_shared_table` does. The column of `soft-delete` is added to it, and is one of the
+    result. A column that a user has added stays as it is in rows that are
     updated, and is null in rows that are inserted; a warning names it.
 
     Without `changes` raise what that would raise, and write nothing: None where the table would be created; columns
@@ -115,6 +127,15 @@ def ingest_table(
         if target.merge_columns:
             refuse_unfit(target, found, fields, name, Claim(definition.primary_key, target.merge_columns))
         fields, extra = unchanged_fields(found.schema, fields, widen=target.merge_schema), "unused"
+    elif target.soft_delete is not None and target.soft_delete not in described(spark, target).schema.names:
+        of_ddl = ingested_fields(spark, definition, deletions=False)
+        present = open_table(spark, target, of_ddl, extra_columns=extra)
+        present = claim(present, name, appends=appends, changes=False)
+        if not any_semantics:
+            refuse_other_semantics(present, definition)
+        if not changes:
+            return present
+        merge_schema(spark, target, deletion_field(target), pipeline=name)
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
         return table
@@ -169,6 +190,8 @@ def refuse_other_semantics(table: Table, definition: Definition) -> None:
     if found == semantics_property(definition.delta) or read_progress(table, definition.name) is None:
         return
     before, now = json.loads(found) if found else {}, definition.delta.change_semantics
+    if "truncate" not in before and before == {k: v for k, v in now.items() if k != "truncate"}:
+        return  # no truncate has come yet, as it was refused
     if _RESYNC in before:
         raise TableError(
             f"table {table}: a resync to {before[_RESYNC]} did not end, and its rows may be of the semantics before it "
@@ -193,10 +216,11 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
 
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
     columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns` or
-    `change_semantics`.
+    `change_semantics` other than `soft-delete`. By this one rows are hidden that are deleted; TableError where an
+    ingest has marked such rows, and the pipeline neither has it nor the column.
     """
     refuse_unpublishable(definition.topic)
-    for key in definition.delta.change_semantics:
+    for key in definition.delta.change_semantics.keys() - {"soft-delete"}:
         raise DefinitionError(
             f"{definition.name!r}: `delta.{key}` is about the changes of an ingest; a publish sends those of the "
             "table, in the order of its versions. Publish the table by a pipeline file without this key"
@@ -209,9 +233,14 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     schema = definition.topic.schema
     left_out = {c.name for c in schema.metadata if c.virtual} | {c.name for c in schema.computed}
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
-    table = open_table(spark, definition.delta, fields, extra_columns="unused")
+    deletions = deletion_field(definition.delta)
+    table = open_table(spark, definition.delta, [*fields, *deletions], extra_columns="unused")
     refuse_part_of_history(table, definition.primary_key)
-    return table
+    if not deletions:
+        refuse_unseen_deletions(
+            table, "Set `delta: {{soft-delete: {0}}}`, by which it is a tombstone, or name {0!r} in the DDL"
+        )
+    return replace(table, fields=tuple(fields), hides_by=definition.delta.soft_delete)
 
 
 def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
@@ -223,6 +252,29 @@ def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
             f"table {table} is a history (`delta.history`), in which several rows have the same {', '.join(key)}: set "
             f"the PRIMARY KEY to ({', '.join(key)}, {history[0]}), as a row begins at {history[0]!r}. A DDL can "
             "have it if `delta.history-columns` of the ingest gives it a name without underscores at its beginning"
+        )
+
+
+def refuse_partitions(definition: Definition, offsets: Offsets) -> None:
+    """Raise DefinitionError under `truncate: apply` for offsets of several partitions: Kafka does not say which records
+    of the others come before a truncate."""
+    partitions = len(offsets.by_partition)
+    if definition.delta.truncate is Truncate.APPLY and partitions > 1:
+        raise DefinitionError(
+            f"{definition.name!r}: `delta.truncate: apply` needs a topic of one partition, and "
+            f"{definition.topic.title} has {partitions}: which records of the others come before a truncate is not "
+            "known. Set it to refuse or ignore, or have the producer write to a topic of one partition"
+        )
+
+
+def refuse_unseen_deletions(table: Table, way_out: str) -> None:
+    """Raise TableError if an ingest has marked rows as deleted (`delta.soft-delete`), in a column that is none of those
+    to read, so that they would be taken for live ones. `way_out` names the column where it has {0}."""
+    marked = json.loads(table.properties.get(SEMANTICS_PROPERTY, "{}")).get("soft-delete")
+    if marked is not None and marked not in table.columns:
+        raise TableError(
+            f"table {table}: a row that has a value of {marked!r} is deleted, and would be taken for one that is not. "
+            + way_out.format(marked)
         )
 
 
@@ -249,9 +301,13 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
 
 
 def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
-    """Open the table to read it. It must have every column of the definition, and may have more."""
-    fields = ingested_fields(spark, definition)
-    return open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
+    """Open the table to read it. It must have every column of the definition, and may have more. Rows that
+    `delta.soft-delete` has marked as deleted are hidden; none in a table without that column."""
+    fields, deleted_at = ingested_fields(spark, definition, deletions=False), definition.delta.soft_delete
+    table = open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
+    if deleted_at is None or deleted_at not in described(spark, definition.delta).schema.names:
+        return table
+    return replace(table, hides_by=deleted_at)
 
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:

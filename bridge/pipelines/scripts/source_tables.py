@@ -19,7 +19,12 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.table import Table, described, exists, open_table
 from bridge.errors import GapError, TableError
 from bridge.offsets import Offsets, TopicPartition
-from bridge.pipelines.runtime.preflight import ingest_table, refuse_part_of_history, table_fields
+from bridge.pipelines.runtime.preflight import (
+    ingest_table,
+    refuse_part_of_history,
+    refuse_unseen_deletions,
+    table_fields,
+)
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.rows import RowKind
 from bridge.sql import InsertPlan
@@ -237,7 +242,8 @@ def open_sources(
     INSERTs of one round share it, since no INSERT writes a state. `ended` are tables of the script that were read to
     their bound.
 
-    Raises TableError for a Delta table that is absent, has other columns, or has no change feed.
+    Raises TableError for a Delta table that is absent, has other columns, or has no change feed, and for one that keeps
+    deleted rows by a column that the script does not read.
     """
     tables, versions, appends, partitions = {}, {}, {}, {}
     for source in plan.sources:
@@ -254,6 +260,7 @@ def open_sources(
             fields = table_fields(spark, declared.ddl.schema)
             table = open_table(spark, state.source_target(declared), fields, extra_columns="unused")
             refuse_part_of_history(table, declared.ddl.schema.primary_key)
+            refuse_unseen_deletions(table, "Name {0!r} in its DDL, and read it with WHERE {0} IS NULL")
             version = change_feed.latest_version(table)
         tables[source.name], versions[source.name] = table, version
         appends[source.name] = _appends(declared.topic)

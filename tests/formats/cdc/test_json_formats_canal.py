@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import OptionError
 from bridge.formats import catalog
+from bridge.formats.base import TRUNCATES
 from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes, row_type, scalar
 
@@ -46,6 +47,7 @@ def test_each_type_gives_its_changes_row_by_row(spark: SparkSession) -> None:
         ],
         UPDATE % (ONE, b'[{"id":5,"id":7}]'): [("-U", 7, "a", 1.5), ("+U", *a)],
         _document(b"CREATE", b"null", b',"isDdl":true,"sql":"secret"'): [],
+        _document(b"TRUNCATE", b"null", b',"isDdl":true,"sql":"secret"'): TRUNCATES,
         None: [],
         b"": [],
         _document(b"ALTER", b"null", b',"isDdl":true,"sql":"secret"'): (

@@ -47,9 +47,9 @@ def applied(world: World, *records: Record) -> BatchReport:
 
 
 def test_a_record_for_which_the_condition_is_true_deletes_its_row(make: Callable[..., World]) -> None:
-    """The records and rows are those of docs/change-semantics.md."""
+    """The records and rows are those of docs/deletes.md."""
     world = make(", apply-as-delete: \"op = 'd'\"")
-    for _, records, rows in Page(DOCS / "change-semantics.md").rows("Commit"):
+    for _, records, rows in Page(DOCS / "deletes.md").rows("Commit"):
         values = [json.loads(text) for text in records.strip("`").split("`, `")]
         done = applied(world, *(record(v["id"], v.get("name"), v.get("op")) for v in values))
         assert done.reader == "spark (only Spark judges a change by delta.apply-as-delete)"

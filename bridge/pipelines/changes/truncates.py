@@ -1,0 +1,62 @@
+"""Truncates among decoded changes: records that delete all rows of the records before them (`delta.truncate`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from bridge.columns import KIND, POSITION, col, members
+from bridge.decode import SKIP, TRUNCATE, UNAVAILABLE
+from bridge.definition import Definition, Truncate
+from bridge.errors import BadRecordError
+from bridge.options import FORMATS
+from bridge.pipelines.changes.changelog_decode import is_good
+
+Place = tuple[str, int, int, int]
+"""The place of a truncate: topic, partition, offset, and row of its document."""
+
+
+def places_aggregate(changes: DataFrame) -> Column:
+    """The places of the first and the last truncate of decoded `changes`, as an array; null where there is none."""
+    parts = [col(POSITION).getField(part) for part in ("topic", "partition", "offset")]
+    row = col(POSITION).getField("row") if "row" in members(changes, POSITION) else F.lit(0)
+    place = F.when(col(KIND) == TRUNCATE, F.struct(*parts, row.alias("row")))
+    return F.when(F.max(place).isNotNull(), F.array(F.min(place), F.max(place)))
+
+
+def settle(changes: DataFrame, definition: Definition) -> tuple[DataFrame, Place | None]:
+    """Skip the decoded `changes` up to the last truncate among them, as `after_truncates` does; and its place. Runs a
+    job where there may be one. Raises BadRecordError under `truncate: refuse`."""
+    delta = definition.delta
+    if delta.apply_as_truncate is None and not FORMATS[definition.topic.value.name].truncates:
+        return changes, None
+    row = changes.agg(places_aggregate(changes)).first()
+    return after_truncates(changes, definition, None if row is None else row[0])
+
+
+def after_truncates(
+    changes: DataFrame, definition: Definition, places: Sequence[Place] | None
+) -> tuple[DataFrame, Place | None]:
+    """Skip the good ones of decoded `changes` up to the last of the truncates at `places`, so that they have no effect;
+    and its place. They are of one partition (see `preflight.refuse_partitions`). Raises BadRecordError under
+    `truncate: refuse`, which names the first one."""
+    if not places:
+        return changes, None
+    if definition.delta.truncate is Truncate.REFUSE:
+        topic, partition, offset, _ = places[0]
+        raise BadRecordError(
+            f"{topic}-{partition} at offset {offset}: the record deletes all rows of the table (a truncate). Nothing "
+            "of this batch was written. Set `delta: {truncate: apply}` to delete the rows of the records before it, or "
+            "`{truncate: ignore}` to leave them ('bridge.truncate' in a script)"
+        )
+    last = places[-1]
+    at, row_at = (col(POSITION).getField(part) for part in ("offset", "row"))
+    earlier = at <= last[2]
+    if "row" in members(changes, POSITION):
+        earlier = (at < last[2]) | ((at == last[2]) & (row_at <= last[3]))
+    columns = {KIND: F.when(is_good() & earlier, SKIP).otherwise(col(KIND))}
+    if UNAVAILABLE in changes.columns:
+        columns[UNAVAILABLE] = F.when(~earlier, col(UNAVAILABLE))
+    return changes.withColumns(columns), (last[0], last[1], last[2], last[3])
