@@ -21,6 +21,7 @@ from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
+from bridge.pipelines.resync import table_to_topic
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
@@ -62,7 +63,7 @@ def send(world: World, events: Sequence[Event]) -> None:
             json.dumps({"id": event.key}),
             None if document is None else json.dumps(document),
         )
-        if world.options:
+        if "value.format" in world.options:
             before = {"id": event.key, "a": None, "b": None}
             event_of = {"before": before, "after": document, "op": "d" if document is None else "u"}
             record = None, json.dumps(event_of)
@@ -138,10 +139,19 @@ def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="at-least-once"),
+        pytest.param({"sink.delivery-guarantee": "exactly-once"}, id="exactly-once"),
+    ],
+)
 def test_a_publish_sends_tombstones_and_inserts(
-    make: Callable[..., World], unique: Callable[[str], str]
+    options: dict[str, str], make: Callable[..., World], unique: Callable[[str], str]
 ) -> None:
-    world = make()
+    if options:
+        options = {**options, "sink.transactional-id-prefix": unique("soft")}
+    world = make(options=options)
     applied(world, set_row(1, "a"), set_row(2, "b"), set_row(3, "c"), Event(3, at=7))
     topic = unique("out")
     world.broker.create_topic(topic, partitions=1)
@@ -151,7 +161,11 @@ def test_a_publish_sends_tombstones_and_inserts(
         there = len(world.received(topic))
         source, world.topic = world.topic, topic
         try:
-            publish(world.spark, world.definition("out", run={"checkpoint": "out"}))
+            definition = world.definition("out", run={"checkpoint": "out"})
+            publish(world.spark, definition)
+            assert verify(world.spark, definition).equal
+            found = table_to_topic.resync(world.spark, definition, dry_run=True)
+            assert (found.inserted, found.updated, found.deleted) == (0, 0, 0)
         finally:
             world.topic = source
         return [
