@@ -86,13 +86,7 @@ class RemoteStore:
 
     def create(self, path: str, data: bytes | pa.Buffer) -> None:
         """See `Store`."""
-        import obstore
-
-        try:
-            with self._answers(path):
-                obstore.put(self._client, path, memoryview(data).cast("B"))
-        except FileNotFoundError as failed:  # the bucket
-            raise _silent(self, path, failed) from failed
+        self._put(path, data)
         content = memoryview(data).cast("B")
         begin = 0 if content.nbytes <= _WHOLE else content.nbytes - _TAIL
         kept.keep(self, path, [(begin, bytes(content[begin:]))])
@@ -128,11 +122,17 @@ class RemoteStore:
 
     def replace(self, path: str, data: bytes) -> None:
         """See `Store`."""
+        kept.forget(self, path)
+        self._put(path, data)
+
+    def _put(self, path: str, data: bytes | pa.Buffer) -> None:
         import obstore
 
-        kept.forget(self, path)
-        with self._answers(path):
-            obstore.put(self._client, path, data)
+        try:
+            with self._answers(path):
+                obstore.put(self._client, path, memoryview(data).cast("B"))
+        except FileNotFoundError as failed:  # the bucket
+            raise _silent(self, path, failed) from failed
 
     def modified(self, path: str) -> float | None:
         """See `Store`."""
