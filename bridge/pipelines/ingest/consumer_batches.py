@@ -271,6 +271,9 @@ class ConsumerBatches(Generic[_Batch]):
     ) -> None:
         self._run, self._reader, self._apply_batch = run, ReadAhead(reader), apply_batch
         self._gives_up, self._not_read = gives_up and run.definition.reader is Reader.AUTO, 0
+        self._ended_early = False
+        """Whether the batch before ended before its end, as it would have become too large: the rest follows at once,
+        or a trigger would bound how much an ingest can read."""
         self.gave_up: str | None = None
 
     def apply(self) -> bool:
@@ -292,7 +295,7 @@ class ConsumerBatches(Generic[_Batch]):
                 return False
             if discovery.due() and discovery.topics_changed():
                 return True
-            if not trigger.due():
+            if not (self._ended_early or trigger.due()):
                 with watchdog.waiting():
                     time.sleep(_POLL_SECONDS)
             elif run.repeats and self._look_up_end():
@@ -350,7 +353,7 @@ class ConsumerBatches(Generic[_Batch]):
         else:
             self._not_read = 0
             return as_read
-        run = self._run
+        run, self._ended_early = self._run, False
         self._reader.discard()  # what makes this batch useless makes the next one useless
         self._not_read += 1
         if self._not_read == _NOT_READ_IN_A_ROW and self._gives_up:
@@ -378,7 +381,9 @@ class ConsumerBatches(Generic[_Batch]):
                 batch = self._reader.read(start, progress.offsets)
         except GapError:
             raise gap_error(run.definition, run.books.progress) from None
-        progress = replace(progress, offsets=progress.offsets.capped(batch.end))
+        planned = progress.offsets
+        progress = replace(progress, offsets=planned.capped(batch.end))
+        self._ended_early = progress.offsets != planned
         self._reader.read_ahead(progress.offsets, self._next_end(progress.offsets))
         with step("merge", f"merging batch {progress.batch}"):
             return self._apply_batch(batch, progress), progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -235,7 +236,8 @@ def test_what_no_decoder_reads_is_left_to_spark(
 
 
 def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make) -> None:
-    """Each record is read once, by consumers; progress and table are those of one batch."""
+    """Each record is read once, by consumers; progress and table are those of one batch. No batch waits for the next
+    trigger."""
     world = make(partitions=3, sections="merge: {max-batch: 12 kb}\ningest: {reader: consumer}\n")
     draw, fold = random.Random(seed := random.randrange(10**6)), dict[int, str]()
     print(f"seed {seed}")
@@ -249,7 +251,17 @@ def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make) -> 
             records.append(upsert(id, fold[id]) if id in fold else tombstone(id))
         world.send(records, partition=partition)
     reports: list[BatchReport] = []
-    done = ingest(world.spark, world.definition(), listener=reports.append)
+    stop = threading.Event()
+
+    def listener(report: BatchReport) -> None:
+        reports.append(report)
+        if sum(report.records_in for report in reports) == 180:
+            stop.set()
+
+    timeout = threading.Timer(60, stop.set)
+    timeout.start()
+    done = ingest(world.spark, world.definition(run={"trigger": "1 h"}), listener=listener, stop=stop)
+    timeout.cancel()
     assert {report.reader for report in reports} == {"consumer"} and done.batches == len(reports) > 2
     assert done.records_in == sum(report.records_in for report in reports) == 180
     assert {(row[0], row[1]) for row in world.rows()} == set(fold.items())
