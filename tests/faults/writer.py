@@ -72,6 +72,8 @@ class Writer:
         self._plain: Any = None
         self._transactional: Any = None
         self._seq = 0
+        self._numbers: set[int] = set()
+        """Of late changes."""
 
     def burst(self) -> None:
         """Writes some changes, plain or as one transaction."""
@@ -143,13 +145,18 @@ class Writer:
         )
 
     def _number(self) -> int:
-        """The number of the next change; one of a late change is between those of two that were sent."""
+        """The number of the next change, which no other has; that of a late change is between those of two that were
+        sent."""
         if not self._late:
             return self._seq
         if self._draw.random() >= self._late:
             return self._seq * _BETWEEN
-        ago = self._draw.choice((1, 30, 1000))
-        return max(0, self._seq - self._draw.randint(1, ago)) * _BETWEEN + self._draw.randrange(1, _BETWEEN)
+        while True:
+            ago = self._draw.randint(1, self._draw.choice((1, 30, 1000)))
+            number = max(0, self._seq - ago) * _BETWEEN + self._draw.randrange(1, _BETWEEN)
+            if number not in self._numbers:
+                self._numbers.add(number)
+                return number
 
 
 def main(spec: str, rate: str) -> None:
