@@ -30,11 +30,7 @@ def sequence_columns(
         return ()
     names = (given,) if isinstance(given, str) else tuple(given)
     schema = topic.schema
-    if not schema.primary_key:
-        raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, and rows without a key are added in the order of their records; "
-            f"declare one, or remove {key}"
-        )
+    _refuse_keyless(topic, key, "and rows without a key are added in the order of their records")
     columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*schema.physical, *schema.metadata)
     types = {column.name: column.type for column in columns}
     for name in names:
@@ -100,10 +96,7 @@ def delete_condition(
     if given is None:
         return None
     schema = topic.schema
-    if not schema.primary_key:
-        raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, by which deleted rows are found; declare one, or remove {key}"
-        )
+    _refuse_keyless(topic, key, "by which deleted rows are found")
     columns: tuple[PhysicalColumn | MetadataColumn, ...] = (*schema.physical, *schema.metadata)
     return condition(given, key, {column.name: column.type for column in columns})
 
@@ -120,15 +113,7 @@ def ignored_nulls(
         return ()
     schema = topic.schema
     legal = [column.name for column in schema.physical if column.name not in schema.primary_key]
-    if not schema.primary_key:
-        raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, by which a row is updated; declare one, or remove {key}"
-        )
-    if schema.computed:
-        raise OptionError(
-            f"{key}: column {schema.computed[0].name!r} is computed of what a record has, not of what the row keeps; "
-            f"remove it, or {key}"
-        )
+    _refuse_unkept(topic, key)
     for name in () if isinstance(given, bool) else given:
         if name not in legal:
             raise OptionError(
@@ -146,15 +131,7 @@ def naming_column(given: str | None, topic: Topic, key: str = "delta.update-colu
     if given is None:
         return None
     schema = topic.schema
-    if not schema.primary_key:
-        raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, by which a row is updated; declare one, or remove {key}"
-        )
-    if schema.computed:
-        raise OptionError(
-            f"{key}: column {schema.computed[0].name!r} is computed of what a record has, not of what the row keeps; "
-            f"remove it, or {key}"
-        )
+    _refuse_unkept(topic, key)
     type = next((column.type for column in schema.physical if column.name == given), None)
     if not (
         isinstance(type, ArrayType) and isinstance(type.element, ScalarType) and type.element.name == "STRING"
@@ -174,10 +151,7 @@ def deletion_column(given: str | None, topic: Topic) -> str | None:
     if given is None:
         return None
     schema = topic.schema
-    if not schema.primary_key:
-        raise OptionError(
-            f"{key}: the DDL has no PRIMARY KEY, by which the deleted row is found; declare one, or remove {key}"
-        )
+    _refuse_keyless(topic, key, "by which the deleted row is found")
     if given.lower() in (name.lower() for name in schema.names):
         raise OptionError(
             f"{key}: {given!r} is a column of the DDL, and the bridge adds that of the deletion itself; name another "
@@ -236,14 +210,26 @@ def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None
         "ignore-delete": (target.ignore_delete, ("soft-delete",)),
     }
     for name, (is_set, without) in excluded.items():
-        if is_set and not topic.schema.primary_key:
-            raise OptionError(
-                f"{keys.format(name)}: the DDL has no PRIMARY KEY, by which a row is known again; declare one, or "
-                f"remove {keys.format(name)}"
-            )
+        if is_set:
+            _refuse_keyless(topic, keys.format(name), "by which a row is known again")
         for other in without:
             if is_set and others[other]:
                 raise OptionError(
                     f"{keys.format(name)} cannot be combined with {keys.format(other)}, which would have no effect; "
                     "remove one of them"
                 )
+
+
+def _refuse_keyless(topic: Topic, key: str, why: str) -> None:
+    if not topic.schema.primary_key:
+        raise OptionError(f"{key}: the DDL has no PRIMARY KEY, {why}; declare one, or remove {key}")
+
+
+def _refuse_unkept(topic: Topic, key: str) -> None:
+    """Refuse a DDL whose rows cannot keep values that a change does not set."""
+    _refuse_keyless(topic, key, "by which a row is updated")
+    if computed := topic.schema.computed:
+        raise OptionError(
+            f"{key}: column {computed[0].name!r} is computed of what a record has, not of what the row keeps; "
+            f"remove it, or {key}"
+        )
