@@ -83,7 +83,7 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
         unavailable.alias("unavailable"),
         two_partitions.alias("two_partitions"),
         F.count_if(diverted).alias("diverted"),
-        places_aggregate(changes).alias("truncates"),
+        places_aggregate(changes, definition).alias("truncates"),
         gate_values.alias("gate_values"),
     ).first()
     assert row is not None

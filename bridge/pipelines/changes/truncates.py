@@ -18,8 +18,15 @@ Place = tuple[str, int, int, int]
 """The place of a truncate: topic, partition, offset, and row of its document."""
 
 
-def places_aggregate(changes: DataFrame) -> Column:
-    """The places of the first and the last truncate of decoded `changes`, as an array; null where there is none."""
+def _may_be_there(definition: Definition) -> bool:
+    return definition.delta.apply_as_truncate is not None or FORMATS[definition.topic.value.name].truncates
+
+
+def places_aggregate(changes: DataFrame, definition: Definition) -> Column:
+    """The places of the first and the last truncate of decoded `changes`, as an array; null where there is none. Looks
+    at no row where there can be none."""
+    if not _may_be_there(definition):
+        return F.lit(None).cast("array<string>")
     parts = [col(POSITION).getField(part) for part in ("topic", "partition", "offset")]
     row = col(POSITION).getField("row") if "row" in members(changes, POSITION) else F.lit(0)
     place = F.when(col(KIND) == TRUNCATE, F.struct(*parts, row.alias("row")))
@@ -29,10 +36,9 @@ def places_aggregate(changes: DataFrame) -> Column:
 def settle(changes: DataFrame, definition: Definition) -> tuple[DataFrame, Place | None]:
     """Skip the decoded `changes` up to the last truncate among them, as `after_truncates` does; and its place. Runs a
     job where there may be one. Raises BadRecordError under `truncate: refuse`."""
-    delta = definition.delta
-    if delta.apply_as_truncate is None and not FORMATS[definition.topic.value.name].truncates:
+    if not _may_be_there(definition):
         return changes, None
-    row = changes.agg(places_aggregate(changes)).first()
+    row = changes.agg(places_aggregate(changes, definition)).first()
     return after_truncates(changes, definition, None if row is None else row[0])
 
 
