@@ -88,6 +88,7 @@ class Ground:
         batch: int | None = None,
         rows: int = 0,
         engine: str | None = None,
+        reader: str | None = None,
         laid: Laid | None = None,
         cores: int | None = None,
     ) -> Entry:
@@ -95,12 +96,15 @@ class Ground:
         place = self.place()
         table = self.tables.delta(rows, "bridge", place, laid)
         limit = f", max-offsets-per-batch: {batch}" if batch else ""
-        merge = f"merge: {{engine: {engine}}}\n" if engine else ""
-        command = self.ingest(place, topic, table, run=limit, more=merge)
+        more = f"merge: {{engine: {engine}}}\n" if engine else ""
+        more += f"ingest: {{reader: {reader}}}\n" if reader else ""
+        command = self.ingest(place, topic, table, run=limit, more=more)
         if cores:
             command = ["taskset", "--cpu-list", f"0-{cores - 1}", *command]
         limited = [f"{cores} of {os.cpu_count()} cores"] if cores else []
-        system = ", ".join(["bridge", *([engine] if engine else []), *limited])
+        system = ", ".join(
+            ["bridge", *(of for of in (reader and f"read by {reader}", engine) if of), *limited]
+        )
         return self.ran(what, system, command, topic, table, rows)
 
     def ingest(self, place: Path, topic: str, table: Path, *, run: str = "", more: str = "") -> list[str]:

@@ -24,13 +24,13 @@ def batches(ground: Ground, scale: Scale, found: Found) -> None:
     load = Load.random(scale.records, scale.keys, SEED)
     outcomes, recipe, bridge, conf = beside.batches(ground, load, scale.batch, scale.rounds)
     found.outcomes += outcomes
-    plain = ground.bridge(
-        f"{scale.records:,} records, {scale.batch:,} a batch", "changes", batch=scale.batch, engine="spark"
-    )
-    name = f"a warm batch of {scale.batch:,} records: reader and engine spark / the default"
-    given = ("s", bridge.typical.warm, plain.warm, _PLAIN)
-    found.add(at_most, name, *given, of=(bridge.typical, plain))
-    found.profiled += (recipe.typical, bridge.typical, plain)
+    found.profiled += (recipe.typical, bridge.typical)
+    for ways, engine in (("reader spark", None), ("reader and engine spark", "spark")):
+        what = f"{scale.records:,} records, {scale.batch:,} a batch"
+        plain = ground.bridge(what, "changes", batch=scale.batch, engine=engine, reader="spark")
+        name = f"a warm batch of {scale.batch:,} records: {ways} / the default"
+        found.add(at_most, name, "s", bridge.typical.warm, plain.warm, _PLAIN, of=(bridge.typical, plain))
+        found.profiled.append(plain)
     if scale.batches:
         found.plots["batch-size"] = _by_batch_size(ground, scale, conf, recipe.typical, bridge.typical)
 

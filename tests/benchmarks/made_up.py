@@ -34,8 +34,9 @@ class Ground:
         return self._ran(what, "recipe", topic, pace, options)
 
     def bridge(self, what: str, topic: str, **options: Any) -> Entry:
-        engine = options.get("engine")
-        return self._ran(what, f"bridge, {engine}" if engine else "bridge", topic, 0.2, options)
+        reader = options.get("reader")
+        ways = (reader and f"read by {reader}", options.get("engine"))
+        return self._ran(what, ", ".join(["bridge", *filter(None, ways)]), topic, 0.2, options)
 
     def paimon(self, what: str, topic: str, **options: Any) -> Entry | None:
         return self._ran(what, "Flink → Paimon", topic, 0.1, options) if self._flink else None

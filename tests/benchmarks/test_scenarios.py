@@ -20,8 +20,14 @@ def played(part: str, ground: Ground | None = None, *, full: bool = False) -> tu
 def test_a_normal_run_has_no_further_batch_sizes_and_no_deep_backlog() -> None:
     found, ground = played("batches")
     assert {topic for _, topic, _ in ground.jobs} == {"changes", "trial"} and found.plots == {}
-    assert [entry.system for entry in found.profiled] == ["recipe", "bridge", "bridge, spark"]
-    assert found.outcomes[-1].name.endswith("reader and engine spark / the default")
+    assert [entry.system for entry in found.profiled] == [
+        "recipe",
+        "bridge",
+        "bridge, read by spark",
+        "bridge, read by spark, spark",
+    ]
+    ways = [o.name.partition(": ")[2] for o in found.outcomes[-2:]]
+    assert ways == ["reader spark / the default", "reader and engine spark / the default"]
     _, ground = played("backlog")
     assert {topic for _, topic, _ in ground.jobs} == {"backlog", "backlog-trial"}
 
