@@ -17,7 +17,7 @@ from bridge.arrow_formats.arrow_types import arrow_schema
 from bridge.arrow_formats.avro_cursor import Cursor
 from bridge.arrow_formats.avro_plan import Plan, document_plan
 from bridge.arrow_formats.avro_values import read
-from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder
+from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, UnknownSchemas
 from bridge.arrow_formats.changes import before_after_changes, documents_of, no_changes
 from bridge.definition import FormatSpec
 from bridge.errors import DefinitionError
@@ -105,11 +105,13 @@ class AvroConfluentArrowDecoder:
         ids = cursor.fixed(">u4")
         first = int(ids[0])
         if (ids == first).all():
-            return as_table(read(self._known(first), cursor), self.row, len(payloads))
+            (plan,) = self._plans_of([first])
+            return as_table(read(plan, cursor), self.row, len(payloads))
         tables, order = [], []
-        for id in np.unique(ids):
+        different = np.unique(ids).tolist()
+        for id, plan in zip(different, self._plans_of(different), strict=True):
             rows = np.flatnonzero(ids == id)
-            records = read(self._known(int(id)), cursor.of_rows(rows))
+            records = read(plan, cursor.of_rows(rows))
             tables.append(as_table(records, self.row, len(rows)))
             order.append(rows)
         if not self.row.fields:
@@ -117,11 +119,16 @@ class AvroConfluentArrowDecoder:
         back = np.argsort(np.concatenate(order))
         return pa.concat_tables(tables).take(pa.array(back)).combine_chunks()
 
-    def _known(self, id: int) -> Plan:
-        plan = dict(self.plans).get(id)
-        if isinstance(plan, Plan):
-            return plan
-        raise NotThisWay(f"schema id {id}: {plan or 'it is not known yet'}")
+    def _plans_of(self, ids: Sequence[int]) -> list[Plan]:
+        known, found = dict(self.plans), list[Plan]()
+        if unknown := tuple(id for id in ids if id not in known):
+            raise UnknownSchemas(unknown)
+        for id in ids:
+            plan = known[id]
+            if not isinstance(plan, Plan):
+                raise NotThisWay(f"schema id {id}: {plan}")
+            found.append(plan)
+        return found
 
 
 @lru_cache(_MOST_PLANS)

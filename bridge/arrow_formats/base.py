@@ -76,12 +76,23 @@ class ChangeArrowDecoder(Protocol):
         ...
 
 
+class UnknownSchemas(NotThisWay):
+    """Documents have these ids of schemas, which the decoder does not know yet."""
+
+    def __init__(self, ids: tuple[int, ...]) -> None:
+        super().__init__(ids)
+        self.ids = ids
+
+    def __str__(self) -> str:
+        return f"schema id {self.ids[0]}: it is not known yet"
+
+
 @runtime_checkable
 class SchemaArrowDecoder(Protocol):
     """A decoder of documents that name their writer's schema by its id in a schema registry, which it does not ask."""
 
     def with_schemas(self: _Self, schemas: Mapping[int, str]) -> _Self:
-        """Return a decoder of documents of these schemas (texts by id) only; others raise NotThisWay."""
+        """Return a decoder of documents of these schemas (texts by id) only; others raise UnknownSchemas."""
         ...
 
 

@@ -9,10 +9,11 @@ StreamReadConstraints). `Conversion` looks in the values.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
+from json import JSONDecoder
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,7 +50,8 @@ _SMALL = r"[eE]-0*(?:[2-9][0-9]|[0-9]{3})"
 _LONG = r"[.][0-9]{19,}[eE]-|0{100}"
 _MAYBE_ODD_DECIMAL = rf"{_SMALL}|{_LONG}|[eE][+-]?00[0-9]{{2}}|\\u00(?:[36][0-9]|45|2[bBdDeE])"
 _ODD_DECIMAL = re.compile(rf"[0-9.](?:{_SMALL}|[eE][+-]?[0-9]{{4}})|{_LONG}".encode())
-_NUMBER_IN_STRING = re.compile(rb'"(?:[-+.0-9eE]|\\u00[0-9a-fA-F]{2})+"')
+_NUMERALS_IN_STRING = re.compile(rb'"(?:[-+.0-9eE]|\\u00[0-9a-fA-F]{2})+"')
+_NUMBER_IN_STRING = re.compile(rb'"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"')
 _ASCII_ESCAPE = re.compile(rb"\\u00([0-9a-fA-F]{2})")
 
 
@@ -62,14 +64,15 @@ class Lines:
     """For Arrow's reader, which cuts blocks at line ends: no document is longer, and none is cut."""
 
 
-def checked_lines(payloads: pa.BinaryArray, *, decimals: bool) -> Lines:
+def checked_lines(payloads: pa.BinaryArray, row: RowType) -> Lines:
     """Join payloads (at least one) of which each begins with { and ends with }.
 
     Joined by line feeds, such documents are read as one object or more each, or not at all: a line feed is illegal in
     a string, and between } and { it is legal only outside of all objects. So they are one object each where Arrow
     finds as many rows as documents. Raises NotThisWay for documents that Arrow's reader may accept although
-    Spark's path does not; `decimals` tells whether decimals are read from them.
+    Spark's path does not, when fields of `row` are read from them.
     """
+    decimals = any(map(_is_decimal, types(row)))
     texts, data = as_lines(payloads)
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
         raise NotThisWay("a document is not one object")
@@ -77,7 +80,7 @@ def checked_lines(payloads: pa.BinaryArray, *, decimals: bool) -> Lines:
         raise NotThisWay("a document has a NUL")
     if _contains(data, b"NaN", b"Inf") and _has_not_finite(texts):
         raise NotThisWay("a document has a number that is not finite")
-    if decimals and _contains(data, *_DECIMAL_HINTS) and _has_odd_decimal(texts):
+    if decimals and _contains(data, *_DECIMAL_HINTS) and _has_odd_decimal(texts, row):
         raise NotThisWay("a document may have a decimal with an unusual exponent or many zeros")
     lengths = pc.binary_length(payloads)
     longest: int = pc.max(lengths).as_py()
@@ -98,14 +101,50 @@ def _has_not_finite(texts: pa.StringArray) -> bool:
     return any(b"N" in rest or b"I" in rest for rest in outside)
 
 
-def _has_odd_decimal(texts: pa.StringArray) -> bool:
+def _has_odd_decimal(texts: pa.StringArray, row: RowType) -> bool:
     for text in texts.filter(pc.match_substring_regex(texts, _MAYBE_ODD_DECIMAL)):
         document = text.as_buffer().to_pybytes()
-        numbers = [s for s in _STRING.findall(document) if _NUMBER_IN_STRING.fullmatch(s)]
-        unescaped = [_ASCII_ESCAPE.sub(lambda m: bytes.fromhex(m[1].decode()), s) for s in numbers]
-        if any(map(_ODD_DECIMAL.search, [_STRING.sub(b"", document), *unescaped])):
-            return True
+        numerals = (s for s in _STRING.findall(document) if _NUMERALS_IN_STRING.fullmatch(s))
+        unescaped = (_ASCII_ESCAPE.sub(lambda m: bytes.fromhex(m[1].decode()), s) for s in numerals)
+        numbers = filter(_NUMBER_IN_STRING.fullmatch, unescaped)
+        if any(map(_ODD_DECIMAL.search, (_STRING.sub(b"", document), *numbers))):
+            # Texts may look like such numbers, as an id of hexadecimal digits, and a DOUBLE may be one.
+            decimals = _decimals_of(document, row)
+            if decimals is None or any(_ODD_DECIMAL.search(text.encode()) for text in decimals):
+                return True
     return False
+
+
+class _Members(tuple[tuple[str, object], ...]):
+    """The fields of an object, repeated ones too."""
+
+
+_AS_WRITTEN = JSONDecoder(object_pairs_hook=_Members, parse_float=str, parse_int=str)
+
+
+def _decimals_of(document: bytes, row: RowType) -> list[str] | None:
+    """Return what the fields of `row` that are decimals have, as written; None where Python cannot read that."""
+    try:
+        return list(_decimals_in(_AS_WRITTEN.decode(document.decode()), row))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _decimals_in(value: object, type: DataType) -> Iterator[str]:
+    if isinstance(type, RowType) and isinstance(value, _Members):
+        of_field = {field.name: field.type for field in type.fields}
+        for name, member in value:
+            if name in of_field:
+                yield from _decimals_in(member, of_field[name])
+    elif isinstance(type, ArrayType) and isinstance(value, list):
+        for element in value:
+            yield from _decimals_in(element, type.element)
+    elif _is_decimal(type) and isinstance(value, str):
+        yield value
+
+
+def _is_decimal(type: DataType) -> bool:
+    return isinstance(type, ScalarType) and type.name == "DECIMAL"
 
 
 def _check_limits(texts: pa.StringArray, lengths: pa.Int32Array, data: bytes) -> None:
@@ -272,8 +311,7 @@ class JsonArrowDecoder:
         """See ArrowDecoder.decode. A row without fields gives a table without columns that has rows."""
         if not len(payloads):
             return arrow_schema(self.row).empty_table()
-        decimals = any(isinstance(t, ScalarType) and t.name == "DECIMAL" for t in types(self.row))
-        lines = checked_lines(payloads, decimals=decimals)
+        lines = checked_lines(payloads, self.row)
         values = _read(lines, read_schema(self.row) if self.row.fields else _NO_FIELDS)
         if values.num_rows != len(payloads):
             raise NotThisWay("a document is not one object")

@@ -242,8 +242,9 @@ _DECIMAL = "a document may have a decimal with an unusual exponent or many zeros
 _OBJECT = "a document is not one object"
 
 
-def lines(*documents: bytes, decimals: bool = True) -> Lines:
-    return checked_lines(pa.array(documents, pa.binary()), decimals=decimals)
+def lines(*documents: bytes, of: str = "DECIMAL(38, 18)") -> Lines:
+    types = {"a": of, "id": "STRING", "small": "DOUBLE", "c": "DECIMAL(4, 2)"}
+    return checked_lines(pa.array(documents, pa.binary()), spec("json", types).row)
 
 
 def nested(depth: int) -> bytes:
@@ -272,7 +273,10 @@ def nested(depth: int) -> bytes:
         (b'{"a":1e-20}', _DECIMAL),
         (b'{"a":1E-999999999}', _DECIMAL),
         (b'{"a":-0.1234567890123456789e-1}', _DECIMAL),
-        (b'{"a":["1e-0020", ".1234567890123456789e-1"]}', _DECIMAL),
+        (b'{"id":"1e-0020","a":".1234567890123456789e-1"}', _DECIMAL),
+        (rb'{"small":1e-20,"\u0061":1e-20}', _DECIMAL),
+        (b'{"a":1e-20,"a":1}', _DECIMAL),
+        (b'{"c":1e-20,"a":{}}{}', _DECIMAL),
         (b'{"a":".1234567890123456789e-1"}', _DECIMAL),
         (rb'{"a":"1e\u002d99"}', _DECIMAL),
         (rb'{"a":"\u0031\u0065+0003"}', _DECIMAL),
@@ -315,8 +319,35 @@ def test_documents_that_are_no_reason(document: bytes) -> None:
     assert lines(document, b"{}").data == document + b"\n{}"
 
 
+@pytest.mark.parametrize("of", ["ARRAY<DECIMAL(38, 18)>", "ROW<i INT, d ARRAY<ROW<m DECIMAL(38, 18)>>>"])
+def test_decimals_in_arrays_and_rows(of: str) -> None:
+    odd = b'["1e-0020",2]' if of.startswith("ARRAY") else b'{"d":[{},{"m":1e-20}]}'
+    with pytest.raises(NotThisWay, match=_DECIMAL):
+        lines(b'{"a":%b}' % odd, of=of)
+    lines(b'{"id":%b}' % odd, of=of)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"id":"0854231e-3989-4e95-8797-534338196446","c":1}',
+        b'{"id":"12e00345","c":"5.00"}',
+        b'{"id":"' + b"0" * 150 + b'"}',
+        b'{"small":1.5e-25,"other":1e-999,"id":"1"}',
+        b'{"id":"-1e-40","other":{"a":1e-999},"others":["1e-40"]}',
+    ],
+    ids=["a UUID", "an id in hexadecimal digits", "a text of zeros", "a DOUBLE", "a number of another field"],
+)
+def test_no_other_field_is_taken_for_a_decimal(document: bytes) -> None:
+    assert lines(document, b"{}").data == document + b"\n{}"
+    with pytest.raises(NotThisWay, match=_DECIMAL):
+        lines(document, b'{"c":1e-30}')
+
+
 def test_decimals_are_looked_for_only_where_there_are_some() -> None:
-    assert lines(b'{"a":1e0003}', decimals=False).data == b'{"a":1e0003}'
+    document = b'{"a":1e0003}'
+    row = spec("json", {"a": "DOUBLE"}).row
+    assert checked_lines(pa.array([document], pa.binary()), row).data == document
 
 
 def test_documents_are_in_blocks_only_where_each_is_one_line() -> None:

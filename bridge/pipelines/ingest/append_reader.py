@@ -28,7 +28,7 @@ from bridge.pipelines.ingest.append_task import AppendTask
 from bridge.pipelines.ingest.batch import AppliedBatch
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.consumer_reader import not_null_columns
-from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
+from bridge.pipelines.ingest.writer_schemas import reading_unknown_schemas, with_writer_schemas
 from bridge.ways import NotThisWay
 
 
@@ -60,7 +60,11 @@ class AppendReader:
         """Write the rows of the records from `start` to `end` into data files. Raises as `ConsumerReader.read`, and
         NotThisWay where the table has changed; no file is left then."""
         target = self._appends.target()
-        found = self._job.run(ranges_between(start, end), self._task(target), tag=job_group)
+        found = reading_unknown_schemas(
+            lambda: self._job.run(ranges_between(start, end), self._task(target), tag=job_group),
+            self._topic.key,
+            self._topic.value,
+        )
         return AppendedBatch(
             target,
             tuple(add for files in found for add in files.adds),

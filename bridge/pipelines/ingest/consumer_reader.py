@@ -25,7 +25,7 @@ from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask
 from bridge.kafka.read_counts import ReadCounts
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
-from bridge.pipelines.ingest.writer_schemas import with_writer_schemas
+from bridge.pipelines.ingest.writer_schemas import reading_unknown_schemas, with_writer_schemas
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
@@ -75,8 +75,12 @@ class ConsumerReader:
         a schema registry that cannot be reached, and Spark's errors.
         """
         ranges = ranges_between(start, end)
-        task = self._make_task(max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges)))))
-        parts = self._job.run(ranges, task, tag=job_group)
+        limit_bytes = max(1, self._limit_bytes // max(1, min(self._job.tasks, len(ranges))))
+        parts = reading_unknown_schemas(
+            lambda: self._job.run(ranges, self._make_task(limit_bytes), tag=job_group),
+            self._topic.key,
+            self._topic.value,
+        )
         changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
         superseded = [rows for part in parts if (rows := part.superseded()) is not None]
         keys = changes.select(list(self._key))
