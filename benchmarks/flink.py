@@ -25,6 +25,7 @@ AVRO = "2.0.0"
 _CONNECTORS = (
     "org.apache.flink:flink-sql-connector-kafka:4.0.1-2.0",
     f"org.apache.flink:flink-sql-avro:{AVRO}",
+    f"org.apache.flink:flink-sql-avro-confluent-registry:{AVRO}",
     "org.apache.paimon:paimon-flink-2.0:2.0.0",
     "org.apache.flink:flink-shaded-hadoop-2-uber:2.8.3-10.0",
 )

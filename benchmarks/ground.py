@@ -20,7 +20,7 @@ from benchmarks.base_tables import PIPELINE, BaseTables, Laid
 from benchmarks.cpu import Others
 from benchmarks.jobs import JobError, Ran, run
 from benchmarks.results import PAIMON, RECIPE, TOLERANCE, Entry, Say
-from benchmarks.topics import PARTITIONS, Load, produce, section
+from benchmarks.topics import ORDERS, PARTITIONS, Load, TopicRows, produce, section
 from bridge.config.model import PipelineFile
 from bridge.embedded.broker import Broker
 
@@ -112,7 +112,7 @@ class Ground:
         command that ingests it."""
         file = place / "pipeline.yaml"
         file.write_text(
-            section(self.broker, topic)
+            section(self.broker, topic, self._loads[topic].rows)
             + f"name: {PIPELINE}\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}{run}}}\n"
             + more
         )
@@ -125,9 +125,10 @@ class Ground:
             return None
         place = self.place()
         warehouse = place / "table"
-        statements = paimon.ingest(self.broker.bootstrap, topic, warehouse)
+        rows = self._loads[topic].rows
+        statements = paimon.ingest(self.broker.bootstrap, topic, warehouse, rows)
         command = peer.command(place / "ingest", statements, paimon.settings(checkpoint))
-        return self.ran(what, PAIMON, command, topic, warehouse, 0, self.reading(warehouse, place))
+        return self.ran(what, PAIMON, command, topic, warehouse, 0, self.reading(warehouse, place, rows))
 
     def paimon_steps(self, what: str, topics: Sequence[str], *, rows: int) -> Entry | None:
         """Flink from `topics` into a Paimon table of `rows` rows, one job after the other in one process."""
@@ -140,15 +141,15 @@ class Ground:
         command = peer.command(place / "ingest", statements, paimon.BATCH)
         return self.ran(what, PAIMON, command, topics[0], warehouse, rows, self.reading(warehouse, place))
 
-    def reading(self, warehouse: Path, place: Path) -> Read:
+    def reading(self, warehouse: Path, place: Path, of: TopicRows = ORDERS) -> Read:
         """Reads a Paimon table, by a further job of Flink."""
         peer, texts = flink.found(), place / "texts"
         assert peer is not None
 
         def rows() -> DataFrame:
-            back = peer.command(place / "dump", paimon.dump(warehouse, texts), paimon.BATCH)
+            back = peer.command(place / "dump", paimon.dump(warehouse, texts, of), paimon.BATCH)
             subprocess.run(back, check=True, capture_output=True)
-            return paimon.dumped(self.spark, texts)
+            return paimon.dumped(self.spark, texts, of)
 
         return rows
 

@@ -8,7 +8,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from benchmarks.topics import ROW, Load
+from benchmarks.topics import Load
 
 
 def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
@@ -16,7 +16,7 @@ def wrong(rows: DataFrame, load: Load, base: int = 0) -> str | None:
     Rows that the load touched are compared one by one, the others by their count, sum and sum of squares."""
     fold = load.fold()
     untouched = _untouched(base, fold.touched)
-    fits = F.expr(" AND ".join(f"{name} <=> {value}" for name, value in ROW.items()))
+    fits = F.expr(" AND ".join(f"{name} <=> ({value})" for name, value in load.rows.sql.items()))
     old, exact = F.col("number") == 0, F.col("id").cast("decimal(38, 0)")
     found = rows.agg(
         F.count(F.lit(1)).alias("rows"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.topics import FLINK, FLINK_TYPES, PARTITIONS, SPARK_TYPES
+from benchmarks.topics import FLINK, FLINK_TYPES, ORDERS, PARTITIONS, TopicRows, columns, spark_types
 
 BATCH = {"execution.runtime-mode": "BATCH"}
 """Flink's settings of a job over what is there when it starts."""
@@ -28,20 +28,19 @@ def folder(warehouse: Path) -> Path:
     return warehouse / "bench.db" / "t"
 
 
-def ingest(bootstrap: str, topic: str, warehouse: Path) -> list[str]:
+def ingest(bootstrap: str, topic: str, warehouse: Path, rows: TopicRows = ORDERS) -> list[str]:
     """The topic into a new table, up to the end that it has when the job starts."""
     options = {
-        "connector": "upsert-kafka",
         "topic": topic,
         "properties.bootstrap.servers": bootstrap,
-        "key.format": "json",
-        "value.format": "json",
+        **rows.options(),
         "scan.bounded.mode": "latest-offset",
     }
+    given = columns(rows.types)
     return [
         *catalog(warehouse),
-        f"CREATE TABLE {TABLE} ({FLINK}, {_KEY}) WITH ('bucket' = '{PARTITIONS}')",
-        f"CREATE TEMPORARY TABLE source ({FLINK}, {_KEY}) WITH ({shown(options)})",
+        f"CREATE TABLE {TABLE} ({given}, {_KEY}) WITH ('bucket' = '{PARTITIONS}')",
+        f"CREATE TEMPORARY TABLE source ({given}, {_KEY}) WITH ({shown(options)})",
         f"INSERT INTO {TABLE} SELECT * FROM source",
     ]
 
@@ -112,25 +111,26 @@ def follow(bootstrap: str, topic: str, warehouse: Path) -> list[str]:
     ]
 
 
-def dump(warehouse: Path, folder: Path) -> list[str]:
+def dump(warehouse: Path, folder: Path, rows: TopicRows = ORDERS) -> list[str]:
     """The table's rows as CSV of texts, for `dumped`."""
-    columns = ", ".join(f"{name} STRING" for name in FLINK_TYPES)
-    texts = ", ".join(f"CAST({name} AS STRING)" for name in FLINK_TYPES)
+    texts = ", ".join(f"CAST({name} AS STRING)" for name in rows.types)
     place = f"'connector' = 'filesystem', 'path' = '{folder.as_uri()}'"
     options = f"{place}, 'format' = 'csv', 'csv.null-literal' = '{_NULL}'"
 
     return [
         *catalog(warehouse),
-        f"CREATE TEMPORARY TABLE texts ({columns}) WITH ({options})",
+        f"CREATE TEMPORARY TABLE texts ({columns(dict.fromkeys(rows.types, 'STRING'))}) WITH ({options})",
         f"INSERT INTO texts SELECT {texts} FROM {TABLE}",
     ]
 
 
-def dumped(spark: SparkSession, folder: Path) -> DataFrame:
-    """What `dump` has written, with the columns of SPARK."""
-    columns = ", ".join(f"{name} STRING" for name in SPARK_TYPES)
-    texts = spark.read.schema(columns).option("nullValue", _NULL).csv(str(folder))
-    return texts.select(*[F.col(name).cast(type).alias(name) for name, type in SPARK_TYPES.items()])
+def dumped(spark: SparkSession, folder: Path, rows: TopicRows = ORDERS) -> DataFrame:
+    """What `dump` has written, with the types of Spark."""
+    texts = spark.read.schema(columns(dict.fromkeys(rows.types, "STRING"))).option("nullValue", _NULL)
+    types = spark_types(rows.types)
+    return texts.csv(str(folder)).select(
+        *[F.col(name).cast(type).alias(name) for name, type in types.items()]
+    )
 
 
 def _appended(bootstrap: str, topic: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from benchmarks import (
     publishing,
     random_keys,
     scenarios,
+    shapes,
     sql_scripts,
     start,
     width,
@@ -91,6 +92,10 @@ def _publish(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += publishing.outcomes(ground, place, scale.published, scale.rounds)
 
 
+def _shapes(ground: Ground, scale: Scale, found: Found) -> None:
+    shapes.play(ground, scale.records // 2, found)
+
+
 def _s3(ground: Ground, scale: Scale, found: Found) -> None:
     found.outcomes += on_s3.outcomes(ground, 2 * scale.records)
 
@@ -115,6 +120,7 @@ PARTS: dict[str, Part] = {
     "many": _many,
     "age": _age,
     "layout": layout.play,
+    "shapes": _shapes,
     "sql": _sql,
     "s3": _s3,
 }

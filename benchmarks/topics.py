@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, repeat
 
 import numpy as np
@@ -26,8 +28,20 @@ FLINK_TYPES = {
     "note": "STRING",
     "number": "BIGINT",
 }
-SPARK_TYPES = {**FLINK_TYPES, "updated_at": "TIMESTAMP_NTZ"}
-FLINK, SPARK = (", ".join(f"{name} {type}" for name, type in t.items()) for t in (FLINK_TYPES, SPARK_TYPES))
+
+
+def spark_types(types: Mapping[str, str]) -> dict[str, str]:
+    """Columns with types of Flink, with those of Spark."""
+    return {n: "TIMESTAMP_NTZ" if type.startswith("TIMESTAMP(") else type for n, type in types.items()}
+
+
+def columns(types: Mapping[str, str]) -> str:
+    """The columns, for a CREATE TABLE."""
+    return ", ".join(f"{name} {type}" for name, type in types.items())
+
+
+SPARK_TYPES = spark_types(FLINK_TYPES)
+FLINK, SPARK = columns(FLINK_TYPES), columns(SPARK_TYPES)
 """The columns, for a CREATE TABLE."""
 ROW = {
     "customer": "concat('customer-', id % 5000)",
@@ -52,6 +66,50 @@ _NO_LEADER = (
 )
 
 
+class TopicRows(ABC):
+    """What rows the records of a topic carry, and how: a row has `id`, `number`, and between them other columns."""
+
+    @property
+    @abstractmethod
+    def types(self) -> Mapping[str, str]:
+        """The type of each column in Flink, `id` first and `number` last."""
+
+    @property
+    @abstractmethod
+    def sql(self) -> Mapping[str, str]:
+        """Each other column by `id` and `number`, for Spark."""
+
+    @abstractmethod
+    def options(self) -> dict[str, str]:
+        """The connector and its formats, without topic and servers."""
+
+    @abstractmethod
+    def documents(self, load: Load, start: int, end: int) -> list[dict[str, bytes | None]]:
+        """Keys and values of these records of a load."""
+
+
+@dataclass(frozen=True)
+class _Orders(TopicRows):
+    """The columns of ROW as JSON."""
+
+    types = FLINK_TYPES
+    sql = ROW
+
+    def options(self) -> dict[str, str]:
+        return {"connector": "upsert-kafka", "key.format": "json", "value.format": "json"}
+
+    def documents(self, load: Load, start: int, end: int) -> list[dict[str, bytes | None]]:
+        keys, deletes = load.keys[start:end].tolist(), load.deletes[start:end].tolist()
+        notes = repeat(None) if load.notes is None else load.notes[start:end].tolist()
+        return [
+            {"key": b'{"id":%d}' % id, "value": None if gone else _value(id, number, note)}
+            for id, gone, number, note in zip(keys, deletes, count(start + 1), notes, strict=False)
+        ]
+
+
+ORDERS = _Orders()
+
+
 @dataclass(frozen=True, eq=False)
 class Load:
     """Records 1, 2, ... with the key that each sets or deletes."""
@@ -60,6 +118,17 @@ class Load:
     deletes: npt.NDArray[np.bool_]
     notes: npt.NDArray[np.int64] | None = None
     """The length of each record's note, 5,000 at most; None for that of `ROW`."""
+    rows: TopicRows = ORDERS
+
+    @cached_property
+    def previous(self) -> npt.NDArray[np.int64]:
+        """The number of the record that wrote the row which each record finds; 0 where it finds none."""
+        order = np.argsort(self.keys, kind="stable")
+        keys, found = self.keys[order], np.zeros(len(order), dtype=np.int64)
+        follows = np.flatnonzero(keys[1:] == keys[:-1]) + 1
+        earlier = order[follows - 1]
+        found[order[follows]] = np.where(self.deletes[earlier], 0, earlier + 1)
+        return found
 
     @staticmethod
     def random(records: int, keys: int, seed: int, *, tombstones: float = _TOMBSTONES) -> Load:
@@ -68,9 +137,8 @@ class Load:
         return Load(draw.integers(0, keys, records), draw.random(records) < tombstones)
 
     def first(self, records: int) -> Load:
-        return Load(
-            self.keys[:records], self.deletes[:records], None if self.notes is None else self.notes[:records]
-        )
+        notes = None if self.notes is None else self.notes[:records]
+        return Load(self.keys[:records], self.deletes[:records], notes, self.rows)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -130,17 +198,14 @@ def produce(
     return time.perf_counter() - started
 
 
-def section(broker: Broker, topic: str) -> str:
+def section(broker: Broker, topic: str, rows: TopicRows = ORDERS) -> str:
     """The beginning of a pipeline file over a topic of these records: its version, and the section `topic`."""
-    options = {
-        "connector": "upsert-kafka",
-        "topic": topic,
-        "properties.bootstrap.servers": broker.bootstrap,
-        "key.format": "json",
-        "value.format": "json",
-    }
+    options = {"topic": topic, "properties.bootstrap.servers": broker.bootstrap, **rows.options()}
     shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-    return f"version: 1\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT ENFORCED) WITH ({shown})\n"
+    return (
+        f"version: 1\ntopic:\n  ddl: |\n    CREATE TABLE t ({columns(rows.types)}, PRIMARY KEY (id) NOT ENFORCED) "
+        f"WITH ({shown})\n"
+    )
 
 
 def send(broker: Broker, topic: str, load: Load, part: range) -> None:
@@ -161,12 +226,7 @@ def _chunks(load: Load, part: range) -> Iterator[list[dict[str, bytes | None]]]:
 
 def records(load: Load, start: int, end: int) -> list[dict[str, bytes | None]]:
     """The keys and values of these records."""
-    keys, deletes = load.keys[start:end].tolist(), load.deletes[start:end].tolist()
-    notes = repeat(None) if load.notes is None else load.notes[start:end].tolist()
-    return [
-        {"key": b'{"id":%d}' % id, "value": None if gone else _value(id, number, note)}
-        for id, gone, number, note in zip(keys, deletes, count(start + 1), notes, strict=False)
-    ]
+    return load.rows.documents(load, start, end)
 
 
 @functools.lru_cache(maxsize=1)
