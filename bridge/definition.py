@@ -392,11 +392,16 @@ class Definition:
         return self.gate is not None and self.gate.action is GateAction.QUARANTINE
 
     @property
+    def leaves_out_bad(self) -> bool:
+        """True where an ingest leaves out bad records and applies the others: by `bad-records: skip` or `quarantine`,
+        or `gate: quarantine`."""
+        return self.bad_records is not BadRecords.FAIL or self.quarantines_rows
+
+    @property
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
         counts instead of the last one, or beside it: none of the `change_semantics` but `apply-as-delete`, nor
-        `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
-        judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
+        one by which bad records are left out."""
         needs_all = self.delta.change_semantics.keys() - {"apply-as-delete"}
-        return self.topic.is_upsert and not (judges_all or needs_all)
+        return self.topic.is_upsert and not (self.leaves_out_bad or needs_all)

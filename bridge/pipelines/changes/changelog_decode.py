@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
@@ -37,7 +39,7 @@ from bridge.schema import ComputedColumn
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
-_FILLED, _ROW = "__filled", "__row"
+_FILLED, _ROW, _AFTER = "__filled", "__row", "__after_is_bad"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -199,6 +201,24 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
         changes = turned(changes, definition)
     return _judged(changes, definition)
+
+
+def without_halves(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Skip the row before of each update among decoded `changes` whose row after is bad: it would delete the row, and a
+    bad record has no effect. Joins the bad changes to all of them, where there may be such; else returns `changes`."""
+    if not definition.leaves_out_bad or "row" not in members(changes, POSITION):
+        return changes
+    parts = ("topic", "partition", "offset", "row")
+    place = {part: col(POSITION).getField(part) for part in parts}
+    bad = changes.where(col(BAD).isNotNull()).select(
+        *(of_bad.alias(f"{_AFTER}_{part}") for part, of_bad in place.items())
+    )
+    is_next = {**place, "row": place["row"] + 1}
+    same = reduce(and_, (at == col(f"{_AFTER}_{part}") for part, at in is_next.items()))
+    joined = changes.join(F.broadcast(bad), same, "left")
+    is_half = col(f"{_AFTER}_row").isNotNull() & (col(KIND) == RowKind.UPDATE_BEFORE.value)
+    kinds = {KIND: F.when(is_half, SKIP).otherwise(col(KIND))}
+    return joined.select(*(kinds.get(name, col(name)).alias(name) for name in changes.columns))
 
 
 def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:

@@ -240,6 +240,7 @@ class _Run:
             of_topic_alone = bool(self.definition.kept_columns or truncate)
             known = None if of_topic_alone else own_rows(rows, self.definition)
             changes = changelog_decode.resolve_unavailable(changes, self.definition, persist, known)
+            changes = changelog_decode.without_halves(changes, self.definition)
             stats = collect_batch_stats(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
