@@ -39,6 +39,8 @@ from bridge.schema import ComputedColumn
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
+_WAS_GOOD, _REFUSED, _BEFORE, _IS_TAKEN = "__was_good", "__refused", "__refused_before", "__is_taken"
+_AT, _WHY = "__at", "__why"
 _FILLED, _ROW, _AFTER = "__filled", "__row", "__after_is_bad"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
@@ -229,19 +231,69 @@ def decode_with_fallback(records: DataFrame, definition: Definition, persist: Pe
     return changes
 
 
-def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+def fill_unavailable(
+    changes: DataFrame, table: DataFrame, definition: Definition, persist: Persist
+) -> DataFrame:
     """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some: computed
-    columns, `delta.apply-as-delete`, and what the table asks of a row."""
+    columns, `delta.apply-as-delete`, and what the table asks of a row.
+
+    No change gets a value of one that is found bad by that, so that the rows are the same, whatever the bounds of
+    batches are: where such a change comes before others of its key that leave out values, these are filled again, round
+    by round, as each may be found bad in its turn.
+    """
+    while True:
+        filled = persist(_filled(changes, table, definition))
+        if definition.leaves_out_bad and any_row(filled, col(_REFUSED)):
+            first = persist(_first_refused(filled, definition.primary_key))
+            if any_row(first, col(_IS_TAKEN)):
+                changes = persist(without_halves(_with_refused(changes, first), definition))
+                continue
+        return filled.drop(_FILLED, _REFUSED)
+
+
+def _filled(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+    """Fill and judge once. _FILLED names the values that a change had not; _REFUSED says that it is bad by these, and
+    not for want of a row."""
     key, kept = definition.primary_key, definition.kept_columns
     columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
     marked = changes.withColumn(_FILLED, col(UNAVAILABLE))
     filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
+    refused = F.lit(False)
     if not kept:  # that is judged by what the record has
+        filled = filled.withColumn(_WAS_GOOD, col(BAD).isNull())
         filled = _with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
         filled = _without_deletions(filled, definition)
+        filled = filled.withColumn(_REFUSED, col(_WAS_GOOD) & col(BAD).isNotNull())
+        refused = col(_REFUSED)
         if definition.delta.apply_as_delete is not None:
             filled = _mark_deleted_before(filled, key)
-    return _judged(filled.drop(_FILLED), definition)
+    judged = _judged(filled.withColumn(_WAS_GOOD, col(BAD).isNull()), definition)
+    refused = refused | (col(_WAS_GOOD) & col(BAD).isNotNull())
+    return judged.withColumn(_REFUSED, refused & _names_any(_FILLED)).drop(_WAS_GOOD)
+
+
+def _first_refused(filled: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The first change of each key that is _REFUSED: its POSITION and BAD, and whether a later one of the key that was
+    filled may have got its values."""
+    before = F.count_if(col(_REFUSED)).over(_earlier_changes(filled, key))
+    of_key = Window.partitionBy(*map(col, key))
+    numbered = filled.select(*map(col, (*key, POSITION, BAD, _REFUSED, _FILLED)), before.alias(_BEFORE))
+    is_taken = F.bool_or((col(_BEFORE) > 0) & _names_any(_FILLED)).over(of_key)
+    marked = numbered.withColumn(_IS_TAKEN, is_taken)
+    return marked.where(col(_REFUSED) & (col(_BEFORE) == 0)).select(*map(col, (POSITION, BAD, _IS_TAKEN)))
+
+
+def _with_refused(changes: DataFrame, refused: DataFrame) -> DataFrame:
+    """Make the changes at the places of `refused` bad for its reasons."""
+    reasons = refused.select(col(POSITION).alias(_AT), col(BAD).alias(_WHY))
+    joined = changes.join(F.broadcast(reasons), col(POSITION) == col(_AT), "left")
+    is_refused = col(_AT).isNotNull()
+    values = {
+        KIND: F.when(~is_refused, col(KIND)),
+        BAD: F.coalesce(col(_WHY), col(BAD)),
+        UNAVAILABLE: F.when(~is_refused, col(UNAVAILABLE)),
+    }
+    return joined.select(*(values.get(name, col(name)).alias(name) for name in changes.columns))
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
@@ -292,7 +344,7 @@ def resolve_unavailable(
         return changes
     rows = changes.limit(0) if table is None else table
     table_rows = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
-    return persist(fill_unavailable(changes, table_rows, definition))
+    return fill_unavailable(changes, table_rows, definition, persist)
 
 
 def _judged(changes: DataFrame, definition: Definition) -> DataFrame:

@@ -202,7 +202,7 @@ class _Run:
         if UNAVAILABLE in changes.columns:
             rows = own_rows(self.table.delta().toDF(), self.definition)
             rows = rows if truncate is None else rows.limit(0)
-            changes = persist(changelog_decode.fill_unavailable(changes, rows, self.definition))
+            changes = changelog_decode.fill_unavailable(changes, rows, self.definition, persist)
         return changelog_decode.without_halves(changes, self.definition)
 
     def _compact(self, changes: DataFrame, good: DataFrame) -> DataFrame:
