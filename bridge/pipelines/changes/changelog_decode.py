@@ -40,7 +40,8 @@ from bridge.schema import ComputedColumn
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
 _WAS_GOOD, _REFUSED, _BEFORE, _IS_TAKEN = "__was_good", "__refused", "__refused_before", "__is_taken"
-_AT, _WHY = "__at", "__why"
+_AT, _WHY, _SINCE = "__at", "__why", "__since"
+_PARTITION = ("topic", "partition")
 _FILLED, _ROW, _AFTER = "__filled", "__row", "__after_is_bad"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
@@ -92,7 +93,7 @@ def _fill_from_earlier_changes(
     KEPT names the columns that are still open. `__has_row` says whether the key has a row before the change, null where
     the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
     """
-    earlier = _earlier_changes(changes, key)
+    earlier, ordered = _earlier_changes(changes, key), _in_order(changes, key)
     others = [*NO_ROW] if retractions else [*NO_ROW, *_RETRACTS]
     sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
     last_values = {
@@ -104,7 +105,7 @@ def _fill_from_earlier_changes(
     }
     aliases = {name: f"__earlier_{n}" for n, name in enumerate(columns)}
     has_row = F.last(_makes_row(UNAVAILABLE), ignorenulls=True).over(earlier)
-    with_earlier = changes.select(
+    with_earlier = ordered.select(
         "*",
         F.when(_names_any(UNAVAILABLE), has_row).otherwise(True).alias(_HAS_ROW),
         *[last_values[name].alias(aliases[name]) for name in columns],
@@ -129,15 +130,29 @@ def _mark_deleted_before(changes: DataFrame, key: Sequence[str]) -> DataFrame:
     """Mark changes with filled values as bad that come after a deletion in the frame, as one is found by filled values,
     too. The first one of a key is right, and those after it are bad until a change has all values."""
     has_row = F.last(_makes_row(_FILLED), ignorenulls=True).over(_earlier_changes(changes, key))
-    with_row = changes.withColumn(_HAS_ROW, has_row)
+    with_row = _in_order(changes, key).withColumn(_HAS_ROW, has_row)
     bad = F.coalesce(col(BAD), F.when(_names_any(_FILLED) & ~col(_HAS_ROW), _no_row(col(_FILLED))))
-    return with_row.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad}).drop(_HAS_ROW)
+    return with_row.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad}).drop(_HAS_ROW, _SINCE)
+
+
+def _in_order(changes: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Add _SINCE, by which `_earlier_changes` orders changes of several partitions."""
+    of_partition = Window.partitionBy(*map(col, key), *(col(POSITION).getField(p) for p in _PARTITION))
+    later = of_partition.orderBy(col(POSITION).getField("offset")).rangeBetween(
+        Window.currentRow, Window.unboundedFollowing
+    )
+    # By the key alone, so that one shuffle is enough for both orders.
+    since = F.min(col(POSITION).getField("timestamp")).over(later)
+    return changes.repartition(*map(col, key)).withColumn(_SINCE, since)
 
 
 def _earlier_changes(changes: DataFrame, key: Sequence[str]) -> WindowSpec:
-    """The changes of the same key before a change."""
-    parts = [part for part in ("topic", "partition", "offset", "row") if part in members(changes, POSITION)]
-    ordered = Window.partitionBy(*map(col, key)).orderBy(*(col(POSITION).getField(part) for part in parts))
+    """The changes of the same key before a change, in the order whose last one is that of `compact.latest_by_offset`:
+    by offset in a partition; between partitions by the least timestamp from there on. For frames of `_in_order`."""
+    parts = [part for part in (*_PARTITION, "offset", "row") if part in members(changes, POSITION)]
+    ordered = Window.partitionBy(*map(col, key)).orderBy(
+        col(_SINCE), *(col(POSITION).getField(part) for part in parts)
+    )
     return ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
 
 
@@ -277,7 +292,8 @@ def _first_refused(filled: DataFrame, key: Sequence[str]) -> DataFrame:
     filled may have got its values."""
     before = F.count_if(col(_REFUSED)).over(_earlier_changes(filled, key))
     of_key = Window.partitionBy(*map(col, key))
-    numbered = filled.select(*map(col, (*key, POSITION, BAD, _REFUSED, _FILLED)), before.alias(_BEFORE))
+    ordered = _in_order(filled, key)
+    numbered = ordered.select(*map(col, (*key, POSITION, BAD, _REFUSED, _FILLED)), before.alias(_BEFORE))
     is_taken = F.bool_or((col(_BEFORE) > 0) & _names_any(_FILLED)).over(of_key)
     marked = numbered.withColumn(_IS_TAKEN, is_taken)
     return marked.where(col(_REFUSED) & (col(_BEFORE) == 0)).select(*map(col, (POSITION, BAD, _IS_TAKEN)))
@@ -322,12 +338,12 @@ def fold_into_table(changes: DataFrame, definition: Definition) -> DataFrame:
     good = changes.where(is_good())
     last_row = F.last(F.when(~retracts(), F.struct(*map(col, carried))), ignorenulls=True)
     earlier = last_row.over(_earlier_changes(good, definition.primary_key))
-    good = good.withColumn(_ROW, F.when(retracts(), earlier))
+    good = _in_order(good, definition.primary_key).withColumn(_ROW, F.when(retracts(), earlier))
     has_row = col(_ROW).isNotNull()
     values = {name: F.when(has_row, col(_ROW).getField(name)).otherwise(col(name)) for name in carried}
     times = {deleted_at: F.when(retracts(), col(POSITION).getField("timestamp"))}
     kind = F.when(has_row, RowKind.UPDATE_AFTER.value).otherwise(col(KIND))
-    return fold(good.withColumns({**values, **times, KIND: kind}).drop(_ROW), definition)
+    return fold(good.withColumns({**values, **times, KIND: kind}).drop(_ROW, _SINCE), definition)
 
 
 def resolve_unavailable(

@@ -139,6 +139,19 @@ def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("deleted", [0, 1])
+def test_a_deletion_in_another_partition_of_the_batch_keeps_the_values(
+    deleted: int, make: Callable[..., World]
+) -> None:
+    """Where a key is in two partitions, the timestamps of the records decide which one is later."""
+    world, id = make(partitions=2), json.dumps({"id": 1})
+    world.send([(id, json.dumps({"id": 1, "a": "x", "b": 1}))], partition=1 - deleted, timestamp=1_000)
+    world.send([(id, None)], partition=deleted, timestamp=2_000)
+    ingest(world.spark, world.definition())
+    assert rows(world) == {1: ({"a": "x", "b": 1}, 2_000)}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
