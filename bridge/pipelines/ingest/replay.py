@@ -38,7 +38,7 @@ from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.runtime.lineage import replay_flow, tracked_command
-from bridge.pipelines.runtime.preflight import ingest_table, refuse_partitions
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_other_key, refuse_partitions
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 _COORDINATES = ["topic", "partition", "offset"]
@@ -101,6 +101,7 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
     last = read_progress(table, definition.name)
     if last is None:
         raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
+    refuse_other_key(table, definition, last[0])
     if not exists(spark, target):
         return Replay(definition.name, warning=warning)
     quarantine.finish_replays(table, target, definition.name)

@@ -260,15 +260,20 @@ class _Run:
         """Write the differences; returns the version that equals the topic: a new one, unless nothing has changed."""
         # If the topic was recreated meanwhile, the rows that were read are not those of the new one.
         check_offsets_available(progress.offsets, admin.describe(self.topic), progress.topic_ids)
-        last = _last_progress(self.table, progress.pipeline)
-        if not rows and last and replace(last[0], run=progress.run, batch=progress.batch) == progress:
+        last, key = _last_progress(self.table, progress.pipeline), self.definition.row_key
+        has_key = last is not None and last[0].key in (None, key)
+        if (
+            not rows
+            and has_key
+            and last
+            and replace(last[0], run=progress.run, batch=progress.batch) == progress
+        ):
             following(self.table, progress)
             return last[1]
         failpoints.hit("resync.before-commit")
         if self._begins_anew:
             # If this run ends between its two commits, neither the old order nor the old memory may go on.
             record_running_resync(self.table)
-        key = self.definition.row_key
         semantics = merge_own_columns if self.definition.delta.merge_columns else repair_by_key
         merged = SparkEngine().merge(
             self.table, differences, key=key, progress=progress, persisted=True, semantics=semantics

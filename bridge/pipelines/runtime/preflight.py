@@ -204,6 +204,29 @@ def refuse_other_semantics(table: Table, definition: Definition) -> None:
     )
 
 
+def refuse_other_key(table: Table, definition: Definition, progress: IngestProgress) -> None:
+    """Raise TableError if the last rows of this pipeline were merged by another PRIMARY KEY, or appended without one:
+    later ones would not find them."""
+    before, now = progress.key, definition.row_key
+    if before is None or set(before) == set(now):
+        return
+    way_out = (
+        "give the pipeline another table and another `run.checkpoint`, or a script another 'pipeline.name'"
+    )
+    if now:
+        way_out = (
+            f"run `bridge resync FILE`, which makes the table equal to its topic by the new key, or {way_out}"
+        )
+    raise TableError(
+        f"table {table}: its rows are {_by_key(before)}, and those of the DDL are {_by_key(now)}, so that a record "
+        f"would not find the row that it changes. Set the PRIMARY KEY as it was, {way_out}"
+    )
+
+
+def _by_key(key: Sequence[str]) -> str:
+    return f"identified by ({', '.join(key)})" if key else "without a PRIMARY KEY"
+
+
 def _shown(semantics: Mapping[str, str]) -> str:
     return (
         ", ".join(f"`{key}: {value}`" for key, value in semantics.items())
