@@ -42,7 +42,7 @@ _HAS_ROW = "__has_row"
 _WAS_GOOD, _REFUSED, _BEFORE, _IS_TAKEN = "__was_good", "__refused", "__refused_before", "__is_taken"
 _AT, _WHY, _SINCE = "__at", "__why", "__since"
 _PARTITION = ("topic", "partition")
-_FILLED, _ROW, _AFTER = "__filled", "__row", "__after_is_bad"
+_FILLED, _ROW, _OTHER = "__filled", "__row", "__other_"
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -221,20 +221,19 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
 
 
 def without_halves(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Skip the row before of each update among decoded `changes` whose row after is bad: it would delete the row, and a
-    bad record has no effect. Joins the bad changes to all of them, where there may be such; else returns `changes`."""
+    """Skip the rows before and after of updates among decoded `changes` of which the other one is bad: a row before
+    alone would delete the row, and a bad record has no effect. Joins the bad changes to all of them, where there may be
+    such; else returns `changes`."""
     if not definition.leaves_out_bad or "row" not in members(changes, POSITION):
         return changes
-    parts = ("topic", "partition", "offset", "row")
-    place = {part: col(POSITION).getField(part) for part in parts}
-    bad = changes.where(col(BAD).isNotNull()).select(
-        *(of_bad.alias(f"{_AFTER}_{part}") for part, of_bad in place.items())
-    )
-    is_next = {**place, "row": place["row"] + 1}
-    same = reduce(and_, (at == col(f"{_AFTER}_{part}") for part, at in is_next.items()))
-    joined = changes.join(F.broadcast(bad), same, "left")
-    is_half = col(f"{_AFTER}_row").isNotNull() & (col(KIND) == RowKind.UPDATE_BEFORE.value)
-    kinds = {KIND: F.when(is_half, SKIP).otherwise(col(KIND))}
+    at = {part: col(POSITION).getField(part) for part in ("topic", "partition", "offset", "row")}
+    bad = changes.where(col(BAD).isNotNull()).select(*(of.alias(_OTHER + part) for part, of in at.items()))
+    to_other = F.when(col(KIND) == RowKind.UPDATE_BEFORE.value, 1)
+    to_other = to_other.when(col(KIND) == RowKind.UPDATE_AFTER.value, -1)
+    other = {**at, "row": at["row"] + to_other}
+    is_other = reduce(and_, (place == col(_OTHER + part) for part, place in other.items()))
+    joined = changes.join(F.broadcast(bad), is_other, "left")
+    kinds = {KIND: F.when(col(f"{_OTHER}row").isNotNull(), SKIP).otherwise(col(KIND))}
     return joined.select(*(kinds.get(name, col(name)).alias(name) for name in changes.columns))
 
 

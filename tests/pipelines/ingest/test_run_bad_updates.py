@@ -122,6 +122,19 @@ def test_so_it_is_under_other_semantics(delta: str, make: Callable[..., World]) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("delta", ["sequence-by: n", "first-row: true"])
+def test_nor_has_its_row_after_where_the_row_before_is_bad(delta: str, make: Callable[..., World]) -> None:
+    """Of a changed key: it has no sequence, as PostgreSQL sends it by default, or deletes the first row."""
+    columns = "id BIGINT, a STRING, n BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+    world = make(columns=columns, delta=f"path: table, {delta}", sections=ASIDE)
+    applied(world, (None, {"id": 1, "a": "x", "n": 1}))
+    report = applied(world, ({"id": 1}, {"id": 2, "a": "x", "n": 2}), (None, {"id": 3, "a": "y", "n": 3}))
+    assert report.quarantined == 1
+    assert world.rows() == [(1, "x", 1), (3, "y", 3)]
+    assert verify(world.spark, world.definition()).equal
+
+
+@pytest.mark.slow
 def test_a_record_with_one_bad_row_of_several_stays_in_the_quarantine(make: Callable[..., World]) -> None:
     """Canal's documents have many rows. A replay applies it when all of them are good."""
     world = make("canal-json")
