@@ -43,6 +43,10 @@ _WAS_GOOD, _REFUSED, _BEFORE, _IS_TAKEN = "__was_good", "__refused", "__refused_
 _AT, _WHY, _SINCE = "__at", "__why", "__since"
 _PARTITION = ("topic", "partition")
 _FILLED, _ROW, _OTHER = "__filled", "__row", "__other_"
+_COUNT_EACH_ROW = {
+    *("sequence-by", "history", "first-row", "ignore-null-updates", "update-columns", "apply-as-truncate"),
+}
+"""The keys of `change_semantics` by which an earlier row of a document would count, too."""
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -214,10 +218,22 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
         keyed = decode_keys(records, definition.topic, fast=fast)
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-        changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
+        several = _several_rows(definition)
+        changes = decode_values(keyed, definition.topic, sequence=sequence, several=several, fast=fast)
     for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
         changes = turned(changes, definition)
     return _judged(changes, definition)
+
+
+def _several_rows(definition: Definition) -> str | None:
+    """Why a document of an upsert topic may not have several rows; None where its last one counts alone."""
+    counts_each = definition.delta.change_semantics.keys() & _COUNT_EACH_ROW
+    if not counts_each:
+        return None
+    return (
+        f"value: the document has several rows, and delta.{min(counts_each)} counts each of them; send a record for "
+        "each"
+    )
 
 
 def without_halves(changes: DataFrame, definition: Definition) -> DataFrame:
