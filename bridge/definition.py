@@ -216,6 +216,8 @@ class DeltaTarget:
     """`delta.ignore-delete`: deletions have no effect."""
     update_columns: str | None = None
     """`delta.update-columns`: the column that names those which a change sets; a row keeps the others."""
+    ignores_all_nulls: bool = False
+    """Whether `ignore_nulls` are all columns that can be, also ones that the DDL gets later."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -225,7 +227,8 @@ class DeltaTarget:
         found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
-        found |= {"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {}
+        ignored = "true" if self.ignores_all_nulls else ", ".join(self.ignore_nulls)
+        found |= {"ignore-null-updates": ignored} if self.ignore_nulls else {}
         if self.history is not None:
             found |= {"history": "scd2", "history-columns": ", ".join(self.history.columns)}
         found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}

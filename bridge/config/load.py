@@ -272,6 +272,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         section.first_row,
         section.ignore_delete,
         naming_column(section.update_columns, topic),
+        ignores_all_nulls=section.ignore_null_updates is True,
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
     refuse_unfit_first_row(found, topic, "delta.{}")

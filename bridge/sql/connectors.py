@@ -214,6 +214,7 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         delete_memory_seconds=duration_ms(memory) / 1000,
         apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
         ignore_nulls=ignored_nulls(ignored, table.topic, f"'{IGNORE_NULLS}'"),
+        ignores_all_nulls=ignored is True,
         truncate=_truncate(options),
         apply_as_truncate=delete_condition(
             options.get(_APPLY_AS_TRUNCATE), table.topic, f"'{_APPLY_AS_TRUNCATE}'"

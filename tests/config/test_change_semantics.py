@@ -140,6 +140,18 @@ def test_columns_that_keep_their_values(tmp_path: Path) -> None:
     assert kept(tmp_path, "false", WIDER) == ()
 
 
+def test_all_columns_are_all_whatever_the_ddl_gets_later(tmp_path: Path) -> None:
+    """Else another column would be another semantics, which only a resync takes over."""
+
+    def semantics(columns: str, ddl: str) -> dict[str, str]:
+        text = WHOLE.replace(DDL, ddl).replace("delta: {", f"delta: {{ignore-null-updates: {columns}, ")
+        return loaded(tmp_path, text).delta.change_semantics
+
+    more = PLAIN.replace("version", "added STRING, version", 1)
+    assert semantics("true", PLAIN) == semantics("true", more) == {"ignore-null-updates": "true"}
+    assert semantics("[price, note]", more) == {"ignore-null-updates": "note, price"}
+
+
 @pytest.mark.parametrize(
     ("columns", "more", "message"),
     [
