@@ -145,12 +145,16 @@ def naming_column(given: str | None, topic: Topic, key: str = "delta.update-colu
 def deletion_column(given: str | None, topic: Topic) -> str | None:
     """Returns the column of `delta.soft-delete`; None where deletions remove rows.
 
-    Raises OptionError without a PRIMARY KEY, and for a column of the DDL.
+    Raises OptionError without a PRIMARY KEY, for a column of the DDL, and for a name of the bridge's own columns.
     """
     key = "delta.soft-delete"
     if given is None:
         return None
     schema = topic.schema
+    if given.startswith("__"):
+        raise OptionError(
+            f"{key}: {given!r}: names that start with two underscores are reserved for the bridge; choose another one"
+        )
     _refuse_keyless(topic, key, "by which the deleted row is found")
     if given.lower() in (name.lower() for name in schema.names):
         raise OptionError(

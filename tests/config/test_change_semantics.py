@@ -270,6 +270,7 @@ def test_a_column_of_deletions(tmp_path: Path) -> None:
             "delta.soft-delete: 'NOTE' is a column of the DDL, and the bridge adds that of the deletion",
         ),
         ("''", "", "soft-delete"),
+        ("__kind", "", "delta.soft-delete: '__kind': names that start with two underscores are reserved"),
         (
             "d",
             "sequence-by: at, ",
