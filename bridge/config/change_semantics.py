@@ -224,6 +224,16 @@ def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None
                 )
 
 
+def refuse_ignored_name(target: DeltaTarget, keys: str) -> None:
+    """Raises OptionError where `ignore-null-updates` lists the column of `update-columns`, whose value no row keeps."""
+    by = target.update_columns
+    if by in target.ignore_nulls and not target.ignores_all_nulls:
+        raise OptionError(
+            f"{keys.format('ignore-null-updates')}: {by!r} is the column of {keys.format('update-columns')}, which "
+            "each record sets; leave it out"
+        )
+
+
 def _refuse_keyless(topic: Topic, key: str, why: str) -> None:
     if not topic.schema.primary_key:
         raise OptionError(f"{key}: the DDL has no PRIMARY KEY, {why}; declare one, or remove {key}")

@@ -14,6 +14,7 @@ from bridge.config.change_semantics import (
     delete_condition,
     ignored_nulls,
     naming_column,
+    refuse_ignored_name,
     refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
@@ -225,6 +226,7 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
     )
     refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
     refuse_unfit_first_row(changes, table.topic, "'bridge.{}'")
+    refuse_ignored_name(changes, "'bridge.{}'")
     return replace(table, changes=changes)
 
 

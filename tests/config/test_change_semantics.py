@@ -405,6 +405,11 @@ def test_first_rows_that_are_refused(tmp_path: Path, delta: str, message: str) -
             PLAIN,
             "update-columns cannot be combined with merge-columns",
         ),
+        (
+            "update-columns: c, ignore-null-updates: [note, c]",
+            PLAIN,
+            "delta.ignore-null-updates: 'c' is the column of delta.update-columns, which each record sets",
+        ),
         ("update-columns: c", WIDER, "delta.update-columns: column 'twice' is computed of what a record has"),
     ],
 )
