@@ -216,6 +216,8 @@ class DeltaTarget:
     """`delta.ignore-delete`: deletions have no effect."""
     update_columns: str | None = None
     """`delta.update-columns`: the column that names those which a change sets; a row keeps the others."""
+    ignores_all_nulls: bool = False
+    """Whether `ignore_nulls` are all columns that can be, also ones that the DDL gets later."""
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -225,7 +227,8 @@ class DeltaTarget:
         found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
         if self.apply_as_delete is not None:
             found["apply-as-delete"] = self.apply_as_delete.expression
-        found |= {"ignore-null-updates": ", ".join(self.ignore_nulls)} if self.ignore_nulls else {}
+        ignored = "true" if self.ignores_all_nulls else ", ".join(self.ignore_nulls)
+        found |= {"ignore-null-updates": ignored} if self.ignore_nulls else {}
         if self.history is not None:
             found |= {"history": "scd2", "history-columns": ", ".join(self.history.columns)}
         found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}
@@ -392,11 +395,16 @@ class Definition:
         return self.gate is not None and self.gate.action is GateAction.QUARANTINE
 
     @property
+    def leaves_out_bad(self) -> bool:
+        """True where an ingest leaves out bad records and applies the others: by `bad-records: skip` or `quarantine`,
+        or `gate: quarantine`."""
+        return self.bad_records is not BadRecords.FAIL or self.quarantines_rows
+
+    @property
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
         That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
         counts instead of the last one, or beside it: none of the `change_semantics` but `apply-as-delete`, nor
-        `bad-records: skip` or `quarantine`, nor `gate: quarantine`."""
-        judges_all = self.bad_records is not BadRecords.FAIL or self.quarantines_rows
+        one by which bad records are left out."""
         needs_all = self.delta.change_semantics.keys() - {"apply-as-delete"}
-        return self.topic.is_upsert and not (judges_all or needs_all)
+        return self.topic.is_upsert and not (self.leaves_out_bad or needs_all)

@@ -145,12 +145,16 @@ def naming_column(given: str | None, topic: Topic, key: str = "delta.update-colu
 def deletion_column(given: str | None, topic: Topic) -> str | None:
     """Returns the column of `delta.soft-delete`; None where deletions remove rows.
 
-    Raises OptionError without a PRIMARY KEY, and for a column of the DDL.
+    Raises OptionError without a PRIMARY KEY, for a column of the DDL, and for a name of the bridge's own columns.
     """
     key = "delta.soft-delete"
     if given is None:
         return None
     schema = topic.schema
+    if given.startswith("__"):
+        raise OptionError(
+            f"{key}: {given!r}: names that start with two underscores are reserved for the bridge; choose another one"
+        )
     _refuse_keyless(topic, key, "by which the deleted row is found")
     if given.lower() in (name.lower() for name in schema.names):
         raise OptionError(
@@ -218,6 +222,16 @@ def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None
                     f"{keys.format(name)} cannot be combined with {keys.format(other)}, which would have no effect; "
                     "remove one of them"
                 )
+
+
+def refuse_ignored_name(target: DeltaTarget, keys: str) -> None:
+    """Raises OptionError where `ignore-null-updates` lists the column of `update-columns`, whose value no row keeps."""
+    by = target.update_columns
+    if by in target.ignore_nulls and not target.ignores_all_nulls:
+        raise OptionError(
+            f"{keys.format('ignore-null-updates')}: {by!r} is the column of {keys.format('update-columns')}, which "
+            "each record sets; leave it out"
+        )
 
 
 def _refuse_keyless(topic: Topic, key: str, why: str) -> None:

@@ -17,6 +17,7 @@ from bridge.config.change_semantics import (
     history_of,
     ignored_nulls,
     naming_column,
+    refuse_ignored_name,
     refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
@@ -272,9 +273,11 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         section.first_row,
         section.ignore_delete,
         naming_column(section.update_columns, topic),
+        ignores_all_nulls=section.ignore_null_updates is True,
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
     refuse_unfit_first_row(found, topic, "delta.{}")
+    refuse_ignored_name(found, "delta.{}")
     return found
 
 

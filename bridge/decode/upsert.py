@@ -76,7 +76,12 @@ def decode_keys(records: DataFrame, topic: Topic, *, fast: bool = False) -> Data
 
 
 def decode_values(
-    keyed: DataFrame, topic: Topic, *, sequence: Sequence[str] = (), fast: bool = False
+    keyed: DataFrame,
+    topic: Topic,
+    *,
+    sequence: Sequence[str] = (),
+    several: str | None = None,
+    fast: bool = False,
 ) -> DataFrame:
     """Return changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and the columns that were
     added to the frame since `decode_keys`.
@@ -85,14 +90,15 @@ def decode_values(
     from the key document (docs/adr/002), the other physical columns from the last row of the value document, metadata
     columns from the record, and computed columns over all of these. A value that cannot be decoded, or that lacks a
     column declared NOT NULL, sets `__bad` and no column; a document without a row is 'skip'. Every record has a change.
-    With `fast`, `__bad` may be NEEDS_FULL_DECODE.
+    With `fast`, `__bad` may be NEEDS_FULL_DECODE. With `several` a document of several rows is bad for this reason.
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
     valued, decoder = with_decoded(keyed, spec, readable, _DECODED, fast=fast)
     error, rows = col(_DECODED).getField(_PARTS.error), col(_DECODED).getField(_PARTS.rows)
+    has_several = F.lit(several is not None) & (F.coalesce(F.size(rows), F.lit(0)) > 1)
     kind = (
-        F.when(col(BAD).isNotNull(), F.lit(None))
+        F.when(col(BAD).isNotNull() | has_several, F.lit(None))
         .when(col(KIND).isNotNull(), col(KIND))
         .when(col(_VALUE).isNull(), RowKind.DELETE.value)
         .when(error == NEEDS_FULL_DECODE, F.lit(None))
@@ -109,7 +115,7 @@ def decode_values(
     changes = valued.select(
         *_columns(topic, key, fields, keyed.columns),
         kind.alias(KIND),
-        F.coalesce(col(BAD), undecodable).alias(BAD),
+        F.coalesce(col(BAD), undecodable, F.when(has_several, F.lit(several))).alias(BAD),
         col(POSITION),
         *(col(name) for name in added),
     )

@@ -63,7 +63,7 @@ def key_predicate(
     try:
         rows = changes.select(*columns).take(max_named + 1)
         bounds = () if len(rows) <= max_named else _bounds(changes, columns)
-    except ValueError:  # Python cannot represent a date
+    except (ValueError, OverflowError):  # Python cannot represent a date
         return KeyPredicate()
     named = len(rows) <= max_named
     if named:

@@ -93,8 +93,9 @@ class Table:
 
     @property
     def change_fields(self) -> tuple[T.StructField, ...]:
-        """The columns that a change has: those of the definition but for what a history has beside them."""
-        own = self.target.history.columns if self.target.history else ()
+        """The columns that a change has: those of the definition but for what a history has beside them, and that of
+        `delta.soft-delete`."""
+        own = (*(self.target.history.columns if self.target.history else ()), self.target.soft_delete)
         return tuple(f for f in self.fields if f.name not in own)
 
     @property

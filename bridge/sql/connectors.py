@@ -14,6 +14,7 @@ from bridge.config.change_semantics import (
     delete_condition,
     ignored_nulls,
     naming_column,
+    refuse_ignored_name,
     refuse_unfit_first_row,
     refuse_unfit_truncates,
     sequence_columns,
@@ -214,6 +215,7 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         delete_memory_seconds=duration_ms(memory) / 1000,
         apply_as_delete=delete_condition(options.get(APPLY_AS_DELETE), table.topic, f"'{APPLY_AS_DELETE}'"),
         ignore_nulls=ignored_nulls(ignored, table.topic, f"'{IGNORE_NULLS}'"),
+        ignores_all_nulls=ignored is True,
         truncate=_truncate(options),
         apply_as_truncate=delete_condition(
             options.get(_APPLY_AS_TRUNCATE), table.topic, f"'{_APPLY_AS_TRUNCATE}'"
@@ -224,6 +226,7 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
     )
     refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
     refuse_unfit_first_row(changes, table.topic, "'bridge.{}'")
+    refuse_ignored_name(changes, "'bridge.{}'")
     return replace(table, changes=changes)
 
 

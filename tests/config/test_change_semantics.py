@@ -140,6 +140,18 @@ def test_columns_that_keep_their_values(tmp_path: Path) -> None:
     assert kept(tmp_path, "false", WIDER) == ()
 
 
+def test_all_columns_are_all_whatever_the_ddl_gets_later(tmp_path: Path) -> None:
+    """Else another column would be another semantics, which only a resync takes over."""
+
+    def semantics(columns: str, ddl: str) -> dict[str, str]:
+        text = WHOLE.replace(DDL, ddl).replace("delta: {", f"delta: {{ignore-null-updates: {columns}, ")
+        return loaded(tmp_path, text).delta.change_semantics
+
+    more = PLAIN.replace("version", "added STRING, version", 1)
+    assert semantics("true", PLAIN) == semantics("true", more) == {"ignore-null-updates": "true"}
+    assert semantics("[price, note]", more) == {"ignore-null-updates": "note, price"}
+
+
 @pytest.mark.parametrize(
     ("columns", "more", "message"),
     [
@@ -258,6 +270,7 @@ def test_a_column_of_deletions(tmp_path: Path) -> None:
             "delta.soft-delete: 'NOTE' is a column of the DDL, and the bridge adds that of the deletion",
         ),
         ("''", "", "soft-delete"),
+        ("__kind", "", "delta.soft-delete: '__kind': names that start with two underscores are reserved"),
         (
             "d",
             "sequence-by: at, ",
@@ -391,6 +404,11 @@ def test_first_rows_that_are_refused(tmp_path: Path, delta: str, message: str) -
             "update-columns: c, merge-columns: all",
             PLAIN,
             "update-columns cannot be combined with merge-columns",
+        ),
+        (
+            "update-columns: c, ignore-null-updates: [note, c]",
+            PLAIN,
+            "delta.ignore-null-updates: 'c' is the column of delta.update-columns, which each record sets",
         ),
         ("update-columns: c", WIDER, "delta.update-columns: column 'twice' is computed of what a record has"),
     ],

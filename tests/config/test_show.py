@@ -83,6 +83,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "first_row": False,
         "ignore_delete": False,
         "update_columns": None,
+        "ignores_all_nulls": False,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -120,6 +121,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "first_row": False,
             "ignore_delete": False,
             "update_columns": None,
+            "ignores_all_nulls": False,
         },
         "on_failure": "fail",
         "report": None,

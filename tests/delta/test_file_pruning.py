@@ -72,6 +72,12 @@ def test_nothing_is_known_of_nulls_and_of_other_types(spark: SparkSession, few: 
     assert there.where(among.condition).select(F.sum("k")).collect()[0][0] == 3
 
 
+@pytest.mark.parametrize("days", [2_932_897, -719_163, 2**31 - 1])
+def test_nothing_is_known_of_dates_that_python_has_not(spark: SparkSession, days: int) -> None:
+    rows = spark.sql(f"SELECT date_add(DATE'1970-01-01', {days}) AS k")
+    assert key_predicate(rows, ["k"], "t") == KeyPredicate()
+
+
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
 def test_rounded_bounds_are_wider_by_little(one: int, other: int) -> None:
     low, high = min(one, other), max(one, other)

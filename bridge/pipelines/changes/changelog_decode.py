@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
@@ -37,7 +39,14 @@ from bridge.schema import ComputedColumn
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
-_FILLED, _ROW = "__filled", "__row"
+_WAS_GOOD, _REFUSED, _BEFORE, _IS_TAKEN = "__was_good", "__refused", "__refused_before", "__is_taken"
+_AT, _WHY, _SINCE = "__at", "__why", "__since"
+_PARTITION = ("topic", "partition")
+_FILLED, _ROW, _OTHER = "__filled", "__row", "__other_"
+_COUNT_EACH_ROW = {
+    *("sequence-by", "history", "first-row", "ignore-null-updates", "update-columns", "apply-as-truncate"),
+}
+"""The keys of `change_semantics` by which an earlier row of a document would count, too."""
 _RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
@@ -88,7 +97,7 @@ def _fill_from_earlier_changes(
     KEPT names the columns that are still open. `__has_row` says whether the key has a row before the change, null where
     the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
     """
-    earlier = _earlier_changes(changes, key)
+    earlier, ordered = _earlier_changes(changes, key), _in_order(changes, key)
     others = [*NO_ROW] if retractions else [*NO_ROW, *_RETRACTS]
     sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
     last_values = {
@@ -100,7 +109,7 @@ def _fill_from_earlier_changes(
     }
     aliases = {name: f"__earlier_{n}" for n, name in enumerate(columns)}
     has_row = F.last(_makes_row(UNAVAILABLE), ignorenulls=True).over(earlier)
-    with_earlier = changes.select(
+    with_earlier = ordered.select(
         "*",
         F.when(_names_any(UNAVAILABLE), has_row).otherwise(True).alias(_HAS_ROW),
         *[last_values[name].alias(aliases[name]) for name in columns],
@@ -125,15 +134,29 @@ def _mark_deleted_before(changes: DataFrame, key: Sequence[str]) -> DataFrame:
     """Mark changes with filled values as bad that come after a deletion in the frame, as one is found by filled values,
     too. The first one of a key is right, and those after it are bad until a change has all values."""
     has_row = F.last(_makes_row(_FILLED), ignorenulls=True).over(_earlier_changes(changes, key))
-    with_row = changes.withColumn(_HAS_ROW, has_row)
+    with_row = _in_order(changes, key).withColumn(_HAS_ROW, has_row)
     bad = F.coalesce(col(BAD), F.when(_names_any(_FILLED) & ~col(_HAS_ROW), _no_row(col(_FILLED))))
-    return with_row.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad}).drop(_HAS_ROW)
+    return with_row.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad}).drop(_HAS_ROW, _SINCE)
+
+
+def _in_order(changes: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Add _SINCE, by which `_earlier_changes` orders changes of several partitions."""
+    of_partition = Window.partitionBy(*map(col, key), *(col(POSITION).getField(p) for p in _PARTITION))
+    later = of_partition.orderBy(col(POSITION).getField("offset")).rangeBetween(
+        Window.currentRow, Window.unboundedFollowing
+    )
+    # By the key alone, so that one shuffle is enough for both orders.
+    since = F.min(col(POSITION).getField("timestamp")).over(later)
+    return changes.repartition(*map(col, key)).withColumn(_SINCE, since)
 
 
 def _earlier_changes(changes: DataFrame, key: Sequence[str]) -> WindowSpec:
-    """The changes of the same key before a change."""
-    parts = [part for part in ("topic", "partition", "offset", "row") if part in members(changes, POSITION)]
-    ordered = Window.partitionBy(*map(col, key)).orderBy(*(col(POSITION).getField(part) for part in parts))
+    """The changes of the same key before a change, in the order whose last one is that of `compact.latest_by_offset`:
+    by offset in a partition; between partitions by the least timestamp from there on. For frames of `_in_order`."""
+    parts = [part for part in (*_PARTITION, "offset", "row") if part in members(changes, POSITION)]
+    ordered = Window.partitionBy(*map(col, key)).orderBy(
+        col(_SINCE), *(col(POSITION).getField(part) for part in parts)
+    )
     return ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
 
 
@@ -195,10 +218,45 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
         keyed = decode_keys(records, definition.topic, fast=fast)
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
-        changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
-    for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
+        several = _several_rows(definition)
+        changes = decode_values(keyed, definition.topic, sequence=sequence, several=several, fast=fast)
+    for turned in (
+        _without_unavailable,
+        _with_truncates,
+        _with_deletions,
+        _without_deletions,
+        _with_kept_values,
+    ):
         changes = turned(changes, definition)
     return _judged(changes, definition)
+
+
+def _several_rows(definition: Definition) -> str | None:
+    """Why a document of an upsert topic may not have several rows; None where its last one counts alone."""
+    counts_each = definition.delta.change_semantics.keys() & _COUNT_EACH_ROW
+    if not counts_each:
+        return None
+    return (
+        f"value: the document has several rows, and delta.{min(counts_each)} counts each of them; send a record for "
+        "each"
+    )
+
+
+def without_halves(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Skip the rows before and after of updates among decoded `changes` of which the other one is bad: a row before
+    alone would delete the row, and a bad record has no effect. Joins the bad changes to all of them, where there may be
+    such; else returns `changes`."""
+    if not definition.leaves_out_bad or "row" not in members(changes, POSITION):
+        return changes
+    at = {part: col(POSITION).getField(part) for part in ("topic", "partition", "offset", "row")}
+    bad = changes.where(col(BAD).isNotNull()).select(*(of.alias(_OTHER + part) for part, of in at.items()))
+    to_other = F.when(col(KIND) == RowKind.UPDATE_BEFORE.value, 1)
+    to_other = to_other.when(col(KIND) == RowKind.UPDATE_AFTER.value, -1)
+    other = {**at, "row": at["row"] + to_other}
+    is_other = reduce(and_, (place == col(_OTHER + part) for part, place in other.items()))
+    joined = changes.join(F.broadcast(bad), is_other, "left")
+    kinds = {KIND: F.when(col(f"{_OTHER}row").isNotNull(), SKIP).otherwise(col(KIND))}
+    return joined.select(*(kinds.get(name, col(name)).alias(name) for name in changes.columns))
 
 
 def decode_with_fallback(records: DataFrame, definition: Definition, persist: Persist) -> DataFrame:
@@ -209,19 +267,70 @@ def decode_with_fallback(records: DataFrame, definition: Definition, persist: Pe
     return changes
 
 
-def fill_unavailable(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+def fill_unavailable(
+    changes: DataFrame, table: DataFrame, definition: Definition, persist: Persist
+) -> DataFrame:
     """Fill the unavailable values of decoded `changes`, then judge the rows of the changes that had some: computed
-    columns, `delta.apply-as-delete`, and what the table asks of a row."""
+    columns, `delta.apply-as-delete`, and what the table asks of a row.
+
+    No change gets a value of one that is found bad by that, so that the rows are the same, whatever the bounds of
+    batches are: where such a change comes before others of its key that leave out values, these are filled again, round
+    by round, as each may be found bad in its turn.
+    """
+    while True:
+        filled = persist(_filled(changes, table, definition))
+        if definition.leaves_out_bad and any_row(filled, col(_REFUSED)):
+            first = persist(_first_refused(filled, definition.primary_key))
+            if any_row(first, col(_IS_TAKEN)):
+                changes = persist(without_halves(_with_refused(changes, first), definition))
+                continue
+        return filled.drop(_FILLED, _REFUSED)
+
+
+def _filled(changes: DataFrame, table: DataFrame, definition: Definition) -> DataFrame:
+    """Fill and judge once. _FILLED names the values that a change had not; _REFUSED says that it is bad by these, and
+    not for want of a row."""
     key, kept = definition.primary_key, definition.kept_columns
     columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
     marked = changes.withColumn(_FILLED, col(UNAVAILABLE))
     filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
+    refused = F.lit(False)
     if not kept:  # that is judged by what the record has
+        filled = filled.withColumn(_WAS_GOOD, col(BAD).isNull())
         filled = _with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
         filled = _without_deletions(filled, definition)
+        filled = filled.withColumn(_REFUSED, col(_WAS_GOOD) & col(BAD).isNotNull())
+        refused = col(_REFUSED)
         if definition.delta.apply_as_delete is not None:
             filled = _mark_deleted_before(filled, key)
-    return _judged(filled.drop(_FILLED), definition)
+    judged = _judged(filled.withColumn(_WAS_GOOD, col(BAD).isNull()), definition)
+    refused = refused | (col(_WAS_GOOD) & col(BAD).isNotNull())
+    return judged.withColumn(_REFUSED, refused & _names_any(_FILLED)).drop(_WAS_GOOD)
+
+
+def _first_refused(filled: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The first change of each key that is _REFUSED: its POSITION and BAD, and whether a later one of the key that was
+    filled may have got its values."""
+    before = F.count_if(col(_REFUSED)).over(_earlier_changes(filled, key))
+    of_key = Window.partitionBy(*map(col, key))
+    ordered = _in_order(filled, key)
+    numbered = ordered.select(*map(col, (*key, POSITION, BAD, _REFUSED, _FILLED)), before.alias(_BEFORE))
+    is_taken = F.bool_or((col(_BEFORE) > 0) & _names_any(_FILLED)).over(of_key)
+    marked = numbered.withColumn(_IS_TAKEN, is_taken)
+    return marked.where(col(_REFUSED) & (col(_BEFORE) == 0)).select(*map(col, (POSITION, BAD, _IS_TAKEN)))
+
+
+def _with_refused(changes: DataFrame, refused: DataFrame) -> DataFrame:
+    """Make the changes at the places of `refused` bad for its reasons."""
+    reasons = refused.select(col(POSITION).alias(_AT), col(BAD).alias(_WHY))
+    joined = changes.join(F.broadcast(reasons), col(POSITION) == col(_AT), "left")
+    is_refused = col(_AT).isNotNull()
+    values = {
+        KIND: F.when(~is_refused, col(KIND)),
+        BAD: F.coalesce(col(_WHY), col(BAD)),
+        UNAVAILABLE: F.when(~is_refused, col(UNAVAILABLE)),
+    }
+    return joined.select(*(values.get(name, col(name)).alias(name) for name in changes.columns))
 
 
 def fold(changes: DataFrame, definition: Definition) -> DataFrame:
@@ -250,12 +359,12 @@ def fold_into_table(changes: DataFrame, definition: Definition) -> DataFrame:
     good = changes.where(is_good())
     last_row = F.last(F.when(~retracts(), F.struct(*map(col, carried))), ignorenulls=True)
     earlier = last_row.over(_earlier_changes(good, definition.primary_key))
-    good = good.withColumn(_ROW, F.when(retracts(), earlier))
+    good = _in_order(good, definition.primary_key).withColumn(_ROW, F.when(retracts(), earlier))
     has_row = col(_ROW).isNotNull()
     values = {name: F.when(has_row, col(_ROW).getField(name)).otherwise(col(name)) for name in carried}
     times = {deleted_at: F.when(retracts(), col(POSITION).getField("timestamp"))}
     kind = F.when(has_row, RowKind.UPDATE_AFTER.value).otherwise(col(KIND))
-    return fold(good.withColumns({**values, **times, KIND: kind}).drop(_ROW), definition)
+    return fold(good.withColumns({**values, **times, KIND: kind}).drop(_ROW, _SINCE), definition)
 
 
 def resolve_unavailable(
@@ -272,7 +381,7 @@ def resolve_unavailable(
         return changes
     rows = changes.limit(0) if table is None else table
     table_rows = rows.select(*[col(c.name) for c in definition.topic.schema.physical])
-    return persist(fill_unavailable(changes, table_rows, definition))
+    return fill_unavailable(changes, table_rows, definition, persist)
 
 
 def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
@@ -291,6 +400,17 @@ def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     kept = {*definition.primary_key, *definition.delta.sequence_by}
     nulled = [name for name in definition.topic.schema.names if name not in kept]
     return _turned(changes, condition, adds, RowKind.DELETE.value, nulled)
+
+
+def _without_unavailable(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Make changes that leave out values bad in a table without a PRIMARY KEY, where no row has them."""
+    if not definition.topic.appends or UNAVAILABLE not in changes.columns:
+        return changes
+    left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
+    why = F.lit(", and without a PRIMARY KEY there is no row whose value could be kept")
+    bad = F.coalesce(col(BAD), F.when(_names_any(UNAVAILABLE), F.concat(left_out, why)))
+    none = F.lit(None).cast("array<string>")
+    return changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad, UNAVAILABLE: none})
 
 
 def _without_deletions(changes: DataFrame, definition: Definition) -> DataFrame:

@@ -24,8 +24,8 @@ from bridge.schema import RowConstraint
 def with_constraints(definition: Definition, table: Table) -> Definition:
     """Return the definition for decoding records into `table`.
 
-    A constraint that names columns of other pipelines (`delta.merge-columns`) or of a history is left to Delta, as a
-    change has only its own columns.
+    A constraint that names columns of other pipelines (`delta.merge-columns`), of a history or of `delta.soft-delete`
+    is left to Delta, as a change has only its own columns.
     """
     fitting = tuple(c for c in table.constraints if _resolves(table, c))
     return definition if fitting == definition.constraints else replace(definition, constraints=fitting)

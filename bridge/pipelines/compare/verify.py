@@ -105,6 +105,7 @@ def verify(
         if direction == "ingest":
             changes, _ = settle(changes, definition)
         changes = changelog_decode.resolve_unavailable(changes, definition, persist)
+        changes = changelog_decode.without_halves(changes, definition)
         topic = own_rows(changelog_decode.fold(changes, definition), definition)
         if definition.delta.history is not None:
             none = change_feed.snapshot(table, version).limit(0)

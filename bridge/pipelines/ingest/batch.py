@@ -159,8 +159,13 @@ def decode(
     if stats.unavailable:
         rows = own_rows(table.on(records.sparkSession).delta().toDF(), definition)
         rows = rows if truncate is None else rows.limit(0)
-        changes = persist(changelog_decode.fill_unavailable(changes, rows, definition))
+        changes = changelog_decode.fill_unavailable(changes, rows, definition, persist)
         stats = collect_batch_stats(definition, changes)
+    if stats.bad or stats.diverted:
+        whole = changelog_decode.without_halves(changes, definition)
+        if whole is not changes:
+            changes = persist(whole)
+            stats = collect_batch_stats(definition, changes)
     return Decoded(records, changes, stats, read, needed_full_decode, truncate)
 
 

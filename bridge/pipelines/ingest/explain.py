@@ -91,6 +91,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
         decoded = changelog_decode.decode_with_fallback(records, definition, persist)
         decoded, truncate = settle(decoded, definition)
+        decoded = changelog_decode.without_halves(decoded, definition)
         changes = persist(changelog_decode.fold(decoded, definition))
         counts = changes.agg(F.count(F.lit(1)), F.count_if(retracts())).first()
         assert counts is not None

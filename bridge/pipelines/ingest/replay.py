@@ -38,7 +38,7 @@ from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.runtime.lineage import replay_flow, tracked_command
-from bridge.pipelines.runtime.preflight import ingest_table, refuse_partitions
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_other_key, refuse_partitions
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 
 _COORDINATES = ["topic", "partition", "offset"]
@@ -101,6 +101,7 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
     last = read_progress(table, definition.name)
     if last is None:
         raise DefinitionError(f"{definition.name!r} has not ingested into {table} yet: nothing to replay")
+    refuse_other_key(table, definition, last[0])
     if not exists(spark, target):
         return Replay(definition.name, warning=warning)
     quarantine.finish_replays(table, target, definition.name)
@@ -145,12 +146,16 @@ class _Run:
                     f"{'{}-{} at offset {}'.format(*truncate)}: the quarantined record is a truncate, after which "
                     "other records were applied. Run `bridge resync FILE`, and delete it from the quarantine"
                 )
-            good = changes.where(col(BAD).isNull())
-            coordinates = persist(good.select(*_coordinates()).distinct())
+            coordinates = persist(_without_bad(records.select(*_COORDINATES).distinct(), changes))
+            if not self.definition.topic.appends and not coordinates.isEmpty():
+                # Some are bad by the values that they leave out, which other records and the table have.
+                changes = persist(self._applied(records, first, persist))
+                coordinates = persist(_without_bad(coordinates, changes))
             result = replace(result, replayed=coordinates.count())
             result = replace(result, still_bad=records.count() - result.replayed)
             if not result.replayed:
                 return result
+            good = _at(coordinates, changes)
             next_progress = replace(self.progress, run=uuid.uuid4().hex[:12], batch=self.progress.batch + 1)
             marked = coordinates.withColumns({"pipeline": F.lit(name), "topic_id": topic_id})
             quarantine.mark_replay(self.table.spark, self.target, marked, next_progress.run)
@@ -158,7 +163,7 @@ class _Run:
                 rows = changelog_decode.fold(good, self.definition)
                 merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
             else:
-                rows = folded = persist(self._compact(records, good, first, persist))
+                rows = folded = persist(self._compact(changes, good))
                 if self.definition.delta.sequence_by:
                     memory = DeleteMemory.open(self.table, self.definition.primary_key)
                     if self.definition.delta.history is None:
@@ -175,18 +180,17 @@ class _Run:
                     persisted=True,
                     semantics=semantics_of(self.definition.delta),
                 )
-                newest = folded.select(*_coordinates()).join(coordinates, _COORDINATES, "left_semi").count()
-                result = replace(result, overtaken=result.replayed - newest)
+                newest = folded.select(*_coordinates()).join(coordinates, _COORDINATES, "left_semi")
+                result = replace(result, overtaken=result.replayed - newest.distinct().count())
             failpoints.hit("replay.committed")
             quarantine.remove_replayed(self.table.spark, self.target, name, next_progress.run)
             return replace(result, version=merged.version)
 
-    def _compact(
-        self, quarantined: DataFrame, good: DataFrame, first: Offsets, persist: changelog_decode.Persist
+    def _applied(
+        self, quarantined: DataFrame, first: Offsets, persist: changelog_decode.Persist
     ) -> DataFrame:
-        """The last change of each key with a good record in the quarantine, among these and all later records."""
-        key, spark = self.definition.primary_key, self.table.spark
-        ingested = self.progress.offsets.by_partition
+        """The changes of the quarantined records and of all later ones, judged with the values that they leave out."""
+        spark, ingested = self.table.spark, self.progress.offsets.by_partition
         end = Offsets({at: ingested.get(at, offset) for at, offset in first.by_partition.items()})
         later = with_leader_epochs(source.read(spark, self.topic, first, end), self.topic, first, end)
         others = later.join(F.broadcast(quarantined.select(*_COORDINATES)), _COORDINATES, "left_anti").select(
@@ -199,10 +203,27 @@ class _Run:
         if UNAVAILABLE in changes.columns:
             rows = own_rows(self.table.delta().toDF(), self.definition)
             rows = rows if truncate is None else rows.limit(0)
-            changes = changelog_decode.fill_unavailable(changes, rows, self.definition)
+            changes = changelog_decode.fill_unavailable(changes, rows, self.definition, persist)
+        return changelog_decode.without_halves(changes, self.definition)
+
+    def _compact(self, changes: DataFrame, good: DataFrame) -> DataFrame:
+        """The last one of the `changes` of each key that has one of the `good` ones."""
+        key = self.definition.primary_key
         keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
         last = changelog_decode.fold_into_table(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
+
+
+def _without_bad(coordinates: DataFrame, changes: DataFrame) -> DataFrame:
+    """Leave out the records with a bad one among their `changes`: a record may have several."""
+    bad = changes.where(col(BAD).isNotNull()).select(*_coordinates())
+    return coordinates.join(F.broadcast(bad), _COORDINATES, "left_anti")
+
+
+def _at(coordinates: DataFrame, changes: DataFrame) -> DataFrame:
+    """Those of the `changes` whose records are at the `coordinates`."""
+    wanted = coordinates.select(F.struct(*_COORDINATES).alias("__at"))
+    return changes.join(F.broadcast(wanted), F.struct(*_coordinates()) == col("__at"), "left_semi")
 
 
 def _coordinates() -> list[Column]:

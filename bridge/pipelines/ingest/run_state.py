@@ -33,7 +33,7 @@ from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
 from bridge.pipelines.operations.maintain import Schedule
 from bridge.pipelines.runtime.lease import Lease
 from bridge.pipelines.runtime.monitoring import BatchHealth, IngestMonitor
-from bridge.pipelines.runtime.preflight import ingest_table, refuse_partitions
+from bridge.pipelines.runtime.preflight import ingest_table, refuse_other_key, refuse_partitions
 
 _FULL_DECODES_IN_A_ROW = 2
 """After so many consecutive batches that needed the full decode, all later ones skip the fast path. Two, since a new
@@ -240,6 +240,7 @@ class RunState:
             offsets, batch = admin.start_offsets(self.topic, state), -1
             skipped = state.earliest.lag(offsets) if starts_at_latest(self.topic) else 0
         else:
+            refuse_other_key(self.table, definition, last[0])
             offsets, batch = last[0].offsets, last[0].batch
             check_offsets_available(offsets, state, last[0].topic_ids)
             skipped = 0
@@ -288,6 +289,7 @@ class RunState:
             raise moved
         last = read_progress(self.table, self.definition.name)
         if last is not None:  # else no batch is committed yet
+            refuse_other_key(self.table, self.definition, last[0])
             state = admin.describe(self.topic)
             check_offsets_available(last[0].offsets, state, last[0].topic_ids)
             self.books.go_back(last[0], state)

@@ -168,18 +168,23 @@ class _Run:
                 rows = own_rows(rows, definition)
             records = source.read(spark, self.topic, self.state.earliest, end)
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
-            changes, stats = self._read(records, rows, persist)
+            changes, stats, truncates = self._read(records, rows, persist)
+            # A truncate of the topic deletes rows of records that have expired, too.
+            keep_missing = self.keep_missing and not truncates
             folded = changelog_decode.fold(changes, definition)
+            expired = any(offset for _, _, offset in self.state.earliest)
+            if keep_missing and expired and definition.delta.sequence_by and definition.delta.history is None:
+                folded = persist(_without_older(folded, rows, definition))
             deleted = None
             if definition.delta.history is None:
                 in_topic = topic_rows = persist(own_rows(folded.where(~retracts()), definition))
                 deleted = folded.where(retracts()).select(*map(col, key), _deletion_time())
             else:  # rows that are kept end where the first one of the topic begins
-                known = rows if self.keep_missing else rows.limit(0)
+                known = rows if keep_missing else rows.limit(0)
                 topic_rows = persist(Timeline.of(table, folded, definition.primary_key, known).rows())
                 start = col(definition.delta.sequence_by[0])
                 in_topic = folded.where(~retracts()).withColumn(key[-1], start)
-            found = _differences(topic_rows, rows, table, key, deleted, keep_others=self.keep_missing)
+            found = _differences(topic_rows, rows, table, key, deleted, keep_others=keep_missing)
             differences = persist(found)
             counts = {
                 row[0]: row[1]
@@ -192,7 +197,7 @@ class _Run:
                 .alias("t")
                 .join(in_topic.alias("s"), same_key(key, "s", "t"), "left_anti")
             )
-            kept = missing_in_topic.count() - changed[_DELETED] if self.keep_missing else 0
+            kept = missing_in_topic.count() - changed[_DELETED] if keep_missing else 0
             notices = Notices()
             if self.lease is not None:
                 gate_values = row_gate.aggregate(definition, topic_rows)
@@ -233,13 +238,15 @@ class _Run:
 
     def _read(
         self, records: DataFrame, rows: DataFrame, persist: changelog_decode.Persist
-    ) -> tuple[DataFrame, BatchStats]:
+    ) -> tuple[DataFrame, BatchStats, bool]:
+        """The decoded changes, their counts, and whether the topic has a truncate that is applied."""
         try:
             changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
             changes, truncate = settle(changes, self.definition)
             of_topic_alone = bool(self.definition.kept_columns or truncate)
             known = None if of_topic_alone else own_rows(rows, self.definition)
             changes = changelog_decode.resolve_unavailable(changes, self.definition, persist, known)
+            changes = changelog_decode.without_halves(changes, self.definition)
             stats = collect_batch_stats(self.definition, changes)
         except Exception as failure:
             start = IngestProgress(self.definition.name, "", -1, self.state.earliest, self.state.ids)
@@ -247,27 +254,40 @@ class _Run:
             explained = explained_read_error(self.table.spark, failure, self.definition, start, doing)
             raise explained from explained.__cause__
         refuse_bad_records(self.definition, stats)
-        return changes, stats
+        return changes, stats, truncate is not None
 
     def _write(self, differences: DataFrame, rows: int, progress: IngestProgress) -> int:
         """Write the differences; returns the version that equals the topic: a new one, unless nothing has changed."""
         # If the topic was recreated meanwhile, the rows that were read are not those of the new one.
         check_offsets_available(progress.offsets, admin.describe(self.topic), progress.topic_ids)
-        last = _last_progress(self.table, progress.pipeline)
-        if not rows and last and replace(last[0], run=progress.run, batch=progress.batch) == progress:
+        last, key = _last_progress(self.table, progress.pipeline), self.definition.row_key
+        has_key = last is not None and last[0].key in (None, key)
+        if (
+            not rows
+            and has_key
+            and last
+            and replace(last[0], run=progress.run, batch=progress.batch) == progress
+        ):
             following(self.table, progress)
             return last[1]
         failpoints.hit("resync.before-commit")
         if self._begins_anew:
             # If this run ends between its two commits, neither the old order nor the old memory may go on.
             record_running_resync(self.table)
-        key = self.definition.row_key
         semantics = merge_own_columns if self.definition.delta.merge_columns else repair_by_key
         merged = SparkEngine().merge(
             self.table, differences, key=key, progress=progress, persisted=True, semantics=semantics
         )
         failpoints.hit("resync.after-commit")
         return merged.version
+
+
+def _without_older(changes: DataFrame, rows: DataFrame, definition: Definition) -> DataFrame:
+    """Leave out changes that are older by `delta.sequence-by` than the row of their key, whose record has expired."""
+    sequence = definition.delta.sequence_by
+    change, row = (F.struct(*(col(name, alias) for name in sequence)) for alias in ("c", "t"))
+    is_older = same_key(definition.primary_key, "c", "t") & (change < row)
+    return changes.alias("c").join(rows.alias("t"), is_older, "left_anti")
 
 
 def _deletion_time() -> Column:

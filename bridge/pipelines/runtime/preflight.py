@@ -118,8 +118,14 @@ def ingest_table(
         found = described(spark, target)
         has_columns = set(target.history.columns) <= set(found.schema.names)
         is_owned = found.properties.get(PIPELINE_PROPERTY) == name
-        if is_owned and not has_columns and not history_columns(found.properties):
+        known = history_columns(found.properties)
+        if not has_columns and not known and (is_owned or target.merge_schema):
             raise _other_history(target, False)
+        if not has_columns and known and target.merge_schema:
+            raise TableError(
+                f"table {target} is a history in the columns {', '.join(known)}, and `delta.history-columns` names "
+                "others: set them as they were, or give the pipeline another table and another `run.checkpoint`"
+            )
     if changes and target.merge_schema:
         merge_schema(spark, target, fields, pipeline=name, appends=appends)
     elif target.merge_columns or target.merge_schema:
@@ -202,6 +208,29 @@ def refuse_other_semantics(table: Table, definition: Definition) -> None:
         "would be of both. Set it as it was, or run `bridge resync FILE`, which makes the table equal to its topic by "
         "the new semantics"
     )
+
+
+def refuse_other_key(table: Table, definition: Definition, progress: IngestProgress) -> None:
+    """Raise TableError if the last rows of this pipeline were merged by another PRIMARY KEY, or appended without one:
+    later ones would not find them."""
+    before, now = progress.key, definition.row_key
+    if before is None or set(before) == set(now):
+        return
+    way_out = (
+        "give the pipeline another table and another `run.checkpoint`, or a script another 'pipeline.name'"
+    )
+    if now:
+        way_out = (
+            f"run `bridge resync FILE`, which makes the table equal to its topic by the new key, or {way_out}"
+        )
+    raise TableError(
+        f"table {table}: its rows are {_by_key(before)}, and those of the DDL are {_by_key(now)}, so that a record "
+        f"would not find the row that it changes. Set the PRIMARY KEY as it was, {way_out}"
+    )
+
+
+def _by_key(key: Sequence[str]) -> str:
+    return f"identified by ({', '.join(key)})" if key else "without a PRIMARY KEY"
 
 
 def _shown(semantics: Mapping[str, str]) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge.columns import BAD, KIND, POSITION
 from bridge.decode import UNAVAILABLE
-from bridge.definition import Definition
+from bridge.definition import BadRecords, Definition
 from bridge.pipelines.changes.changelog_decode import decode, fill_unavailable, fold
+from bridge.schema import RowConstraint
 from tests.config.files import loaded
 from tests.decode.records import AT, RECORD
 
@@ -22,12 +25,13 @@ NO_ROW = "value: it leaves out p, and there is no row of this key whose value co
 _PHYSICAL = "id BIGINT, name STRING, p STRING"
 
 
-def defined(folder: Path, computed: str = "", delta: str = "") -> Definition:
+def defined(folder: Path, computed: str = "", delta: str = "", *, key: bool = True) -> Definition:
+    identity = ", PRIMARY KEY (id) NOT ENFORCED" if key else ", kind STRING METADATA FROM 'row-kind' VIRTUAL"
     file = f"""version: 1
 name: orders
 topic:
   ddl: |
-    CREATE TABLE t ({_PHYSICAL}{computed}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'kafka', 'topic' = 't',
+    CREATE TABLE t ({_PHYSICAL}{computed}{identity}) WITH ('connector' = 'kafka', 'topic' = 't',
       'properties.bootstrap.servers' = 'x:1', 'scan.startup.mode' = 'earliest-offset', 'value.format' = 'debezium-json')
 delta: {{path: table{delta}}}
 run: {{checkpoint: c}}
@@ -51,7 +55,7 @@ def filled(
     spark: SparkSession, definition: Definition, documents: Iterable[str], table: list[tuple[Any, ...]]
 ) -> DataFrame:
     rows = spark.createDataFrame(table, "id BIGINT, name STRING, p STRING")
-    return fill_unavailable(decoded(spark, definition, documents), rows, definition)
+    return fill_unavailable(decoded(spark, definition, documents), rows, definition, DataFrame.persist)
 
 
 def shown(changes: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
@@ -140,3 +144,42 @@ def test_a_deletion_forgets_values_whatever_the_bounds_of_batches(
     )
     assert in_batches(spark, definition, rounds) == expected
     assert in_batches(spark, definition, [[text for round in rounds for text in round]]) == expected
+
+
+@pytest.mark.parametrize(
+    ("left_out", "delta"),
+    [(LEFT_OUT, ""), (None, ", ignore-null-updates: [name, p]")],
+    ids=["left out", "null"],
+)
+def test_no_change_gets_values_of_one_that_is_refused_once_it_is_filled(
+    left_out: str | None, delta: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A change with the values of a refused one would be refused, too, or would bring them into the table."""
+    refused = "the name is long"
+    definition = replace(
+        defined(tmp_path, delta=delta),
+        bad_records=BadRecords.SKIP,
+        constraints=(RowConstraint("coalesce(length(name), 0) < 3", refused),),
+    )
+    histories = {
+        1: [event("a", "big", id=1), event("long", left_out, id=1), event(left_out, "new", id=1)],
+        2: [event("a", "big", id=2), event("long", left_out, id=2), event("b", left_out, id=2)],
+        3: [event("a", "big", id=3), event(left_out, "x", id=3), event(left_out, "y", id=3)],
+        4: [event("long", "big", id=4), event("a", "x", id=4), event("long", left_out, id=4)],
+    }
+    histories[1] += [event("longer", left_out, id=1), event(left_out, "newest", id=1)]
+    histories = {id: (of + [event("z", "z", "c", id=9)] * 5)[:5] for id, of in histories.items()}
+    rounds = [list(round) for round in zip(*histories.values(), strict=True)]
+    expected = (
+        [(1, "a", "newest"), (2, "b", "big"), (3, "a", "y"), (4, "a", "x"), (9, "z", "z")],
+        [(id, refused) for id in (1, 1, 2, 4, 4)],
+    )
+    assert in_batches(spark, definition, rounds) == expected
+    assert in_batches(spark, definition, [[text for round in rounds for text in round]]) == expected
+
+
+def test_without_a_key_no_value_can_be_kept(spark: SparkSession, tmp_path: Path) -> None:
+    definition = defined(tmp_path, key=False)
+    changes = decoded(spark, definition, [event("a", LEFT_OUT), event("b", "x"), event("c", LEFT_OUT, "d")])
+    why = "value: it leaves out p, and without a PRIMARY KEY there is no row whose value could be kept"
+    assert shown(changes, UNAVAILABLE) == [(None, why, None), ("+I", None, None), (None, why, None)]

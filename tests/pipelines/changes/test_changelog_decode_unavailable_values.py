@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -69,6 +69,28 @@ def test_no_row_to_keep_it_from_is_bad(spark: SparkSession) -> None:
     [row] = _filled(spark, [(1, None, None, "+U", None, ["a.b", "w"])], [(2, "old", 0)])
     assert row[3] is None
     assert row[4] == "value: it leaves out a.b, w, and there is no row of this key whose value could be kept"
+
+
+def test_of_two_partitions_that_counts_as_earlier_whose_last_record_is_older(spark: SparkSession) -> None:
+    """As in the fold (ADR 028, rule 3), whatever the numbers of the partitions are; in each of them by offset."""
+    at = [_AT + timedelta(seconds=n) for n in range(4)]
+    changes = [
+        (1, "first", 1, "+I", None, ("t", 1, 5, at[1], 0), None),
+        (1, "second", 2, "+U", None, ("t", 1, 6, at[0], 0), None),
+        (1, None, 3, "+U", None, ("t", 0, 9, at[2], 0), ["a.b"]),
+        (2, None, 1, "+U", None, ("t", 1, 7, at[1], 0), ["a.b"]),
+        (2, "later", 2, "+I", None, ("t", 0, 8, at[3], 0), None),
+    ]
+    there = spark.createDataFrame([(1, "old", 0), (2, "old", 0)], "id int, `a.b` string, w int")
+    frame = spark.createDataFrame(changes, _SHAPE)
+    found = fill_unavailable_values(frame, there, key=["id"], columns=["a.b", "w"])
+    assert {(row[POSITION].offset, row["a.b"]) for row in found.collect()} == {
+        (5, "first"),
+        (6, "second"),
+        (9, "second"),
+        (7, "old"),
+        (8, "later"),
+    }
 
 
 def test_a_merge_is_told_which_values_are_those_of_the_table(spark: SparkSession) -> None:

@@ -138,6 +138,19 @@ def test_a_resync_folds_alike(make: Callable[..., World]) -> None:
 
 
 @pytest.mark.slow
+def test_a_column_that_is_added_keeps_its_values_too(make: Callable[..., World]) -> None:
+    """`true` means all columns of the DDL as it is now."""
+    of_two = "id BIGINT, a STRING, b INT, PRIMARY KEY (id) NOT ENFORCED"
+    world = make(columns=of_two, delta="path: table, ignore-null-updates: true, merge-schema: true")
+    world.send(upserts([(1, {"a": "a1", "b": 1, "c": None})]))
+    ingest(world.spark, world.definition())
+    world.columns = COLUMNS
+    world.send(upserts([(1, {"a": None, "b": None, "c": "c2"}), (1, {"a": "a3", "b": None, "c": None})]))
+    ingest(world.spark, world.definition())
+    assert world.rows() == [(1, "a3", 1, "c2")]
+
+
+@pytest.mark.slow
 def test_what_is_refused(make: Callable[..., World]) -> None:
     world = make(options=DEBEZIUM, sections="ingest: {bad-records: quarantine}\n")
     with pytest.raises(

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.embedded.broker import Broker
-from bridge.errors import TableError
+from bridge.errors import DefinitionError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
@@ -136,6 +136,40 @@ def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
         assert verify(world.spark, world.definition()).equal
 
     check()
+
+
+@pytest.mark.slow
+def test_a_constraint_on_the_column_of_deletions_is_left_to_delta(make: Callable[..., World]) -> None:
+    """No record has this column, so none is judged by it; nor is one by the gate."""
+    world = make()
+    applied(world, set_row(1, "a"), set_row(2, "b"))
+    table = f"delta.`{world.folder}/table`"
+    world.spark.sql(
+        f"ALTER TABLE {table} ADD CONSTRAINT late CHECK (deleted_at IS NULL OR year(deleted_at) < 2000)"
+    )
+    applied(world, Event(1, at=7), set_row(3, "c"))
+    assert rows(world)[1] == ({"a": "a", "b": None}, 7)
+    send(world, [Event(2, at=1_000_000_000_000)])
+    with pytest.raises(TableError, match="a row of this batch breaks the constraint late"):
+        ingest(world.spark, world.definition())
+    suite = {"type": "expect_column_values_to_be_null", "kwargs": {"column": "deleted_at"}}
+    (world.folder / "suite.json").write_text(json.dumps({"name": "s", "expectations": [suite]}))
+    world.sections = "quality: {suite: suite.json, gate: quarantine}\n"
+    with pytest.raises(DefinitionError, match="deleted_at"):
+        ingest(world.spark, world.definition())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deleted", [0, 1])
+def test_a_deletion_in_another_partition_of_the_batch_keeps_the_values(
+    deleted: int, make: Callable[..., World]
+) -> None:
+    """Where a key is in two partitions, the timestamps of the records decide which one is later."""
+    world, id = make(partitions=2), json.dumps({"id": 1})
+    world.send([(id, json.dumps({"id": 1, "a": "x", "b": 1}))], partition=1 - deleted, timestamp=1_000)
+    world.send([(id, None)], partition=deleted, timestamp=2_000)
+    ingest(world.spark, world.definition())
+    assert rows(world) == {1: ({"a": "x", "b": 1}, 2_000)}
 
 
 @pytest.mark.slow
