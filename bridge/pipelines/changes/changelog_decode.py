@@ -196,7 +196,13 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         changes = decode_values(keyed, definition.topic, sequence=sequence, fast=fast)
-    for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
+    return turned_and_judged(changes, definition)
+
+
+def turned_and_judged(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Apply to decoded changes what `delta` says of single ones (conditions, columns that are kept), and mark those as
+    bad whose row the table does not accept, or the gate."""
+    for turned in (_with_all_values, _with_truncates, _with_deletions, _without_deletions, _with_kept_values):
         changes = turned(changes, definition)
     return _judged(changes, definition)
 
@@ -277,6 +283,17 @@ def resolve_unavailable(
 
 def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
     return row_gate.divert_unexpected(unfit_rows.mark_unfit(changes, definition), definition)
+
+
+def _with_all_values(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Mark changes that leave out values as bad, where the table has no row that keeps them."""
+    if not definition.topic.appends or UNAVAILABLE not in changes.columns:
+        return changes
+    left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
+    why = F.lit(", and a table without a PRIMARY KEY keeps no row that has them; let it have all columns")
+    bad = F.coalesce(col(BAD), F.when(F.size(UNAVAILABLE) > 0, F.concat(left_out, why)))
+    none = F.lit(None).cast("array<string>")
+    return changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad, UNAVAILABLE: none})
 
 
 def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
