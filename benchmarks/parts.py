@@ -17,6 +17,7 @@ from benchmarks import (
     publishing,
     random_keys,
     scenarios,
+    semantics,
     sql_scripts,
     start,
     width,
@@ -117,6 +118,7 @@ PARTS: dict[str, Part] = {
     "layout": layout.play,
     "sql": _sql,
     "s3": _s3,
+    "semantics": semantics.play,
 }
 NORMAL = ("batches", "freshness", "start", "width")
 """What fits twenty minutes."""
