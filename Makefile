@@ -18,13 +18,13 @@ READY := $(VENV)/.ready
 CASES ?= ../shared/cases
 ROUNDS ?= 100
 WHERE ?= local
-bench bench-full bench-sql bench-s3: ROWS ?= 1000000
+bench bench-full bench-sql bench-s3 bench-semantics: ROWS ?= 1000000
 SEED ?= 0
 # Tests start many processes, and each would compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow test-connect cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql test slow test-connect cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-semantics bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -92,6 +92,10 @@ bench-sql: $(READY) ## Time a script in Flink SQL beside Flink and beside a whol
 bench-s3: $(READY) ## Time batches into a table on a local S3 server behind 20 ms a request beside the same table on a disk (ROWS=1000000)
 	$(BIN)/python -m benchmarks --rows $(ROWS) --only s3 \
 	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-s3.md)
+
+bench-semantics: $(READY) ## Time sequence-by, histories and partial updates beside plain upserts and beside Delta's MERGE for SCD 2 (ROWS=1000000: 2,000,000 rows)
+	$(BIN)/python -m benchmarks --rows $(ROWS) --only semantics \
+	  $$([ $(ROWS) -lt 1000000 ] || echo --report docs/performance-semantics.md)
 
 flink-scripts: $(READY) ## Run whole scripts on Flink and on the bridge, compare their results, write docs/sql-conformance.md (SEED=1,2,3: drawn scripts, too)
 	$(BIN)/python -m benchmarks.flink_scripts $(if $(ONLY),--only $(ONLY)) \

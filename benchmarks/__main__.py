@@ -103,7 +103,7 @@ def _unasked(full: bool) -> tuple[str, ...]:
 
 
 def _command(parts: Sequence[str]) -> str:
-    if len(parts) == 1 and parts[0] in ("sql", "s3"):
+    if len(parts) == 1 and parts[0] in ("sql", "s3", "semantics"):
         return f"make bench-{parts[0]}"
     return "make bench" if tuple(parts) == _unasked(False) else f"ONLY={','.join(parts)} make bench"
 

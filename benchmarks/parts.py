@@ -17,6 +17,7 @@ from benchmarks import (
     publishing,
     random_keys,
     scenarios,
+    semantics,
     shapes,
     sql_scripts,
     start,
@@ -123,6 +124,7 @@ PARTS: dict[str, Part] = {
     "shapes": _shapes,
     "sql": _sql,
     "s3": _s3,
+    "semantics": semantics.play,
 }
 NORMAL = ("batches", "freshness", "start", "width")
 """What fits twenty minutes."""

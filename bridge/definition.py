@@ -25,6 +25,7 @@ from bridge.offsets import Offsets
 from bridge.schema import ComputedColumn, RowConstraint, RowType, TableSchema
 
 __all__ = [
+    "AppendHistory",
     "BadRecords",
     "Bounded",
     "Definition",
@@ -137,6 +138,14 @@ class Topic:
     """`scan.watermark.idle-timeout`: time without records after which a partition is idle; 0 disables it."""
     options: Mapping[str, str] = field(default_factory=dict)
     """The options in WITH with masked secrets, for `validate`."""
+    record_key: tuple[str, ...] = ()
+    """The PRIMARY KEY of the DDL under `delta.history: append`, where that of `schema` is empty: a record still has it,
+    but each of its changes is a row."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that name the row of the source which a record is about; empty where nothing does."""
+        return self.schema.primary_key or self.record_key
 
     @property
     def title(self) -> str:
@@ -179,6 +188,27 @@ class History:
 
 
 @dataclass(frozen=True)
+class AppendHistory:
+    """`delta.history: append`: the table has a row for each change, and none is ever changed. The fields are names of
+    columns (`delta.history-columns`): the row kind, and the place of the change, `row` in its document from 0."""
+
+    kind: str = "__change_kind"
+    topic: str = "__change_topic"
+    partition: str = "__change_partition"
+    offset: str = "__change_offset"
+    row: str = "__change_row"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.kind, *self.place
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The columns that identify a row."""
+        return self.topic, self.partition, self.offset, self.row
+
+
+@dataclass(frozen=True)
 class DeltaTarget:
     """The location of the table: exactly one of `path` and `table` is set."""
 
@@ -218,6 +248,14 @@ class DeltaTarget:
     """`delta.update-columns`: the column that names those which a change sets; a row keeps the others."""
     ignores_all_nulls: bool = False
     """Whether `ignore_nulls` are all columns that can be, also ones that the DDL gets later."""
+    append_history: AppendHistory | None = None
+    """`delta.history: append`: its columns are among those of `Topic.schema`, which has no PRIMARY KEY then."""
+
+    @property
+    def history_columns(self) -> tuple[str, ...]:
+        """The columns of `delta.history-columns`; none where the table is no history."""
+        found = self.history or self.append_history
+        return found.columns if found else ()
 
     @property
     def change_semantics(self) -> dict[str, str]:
@@ -231,6 +269,8 @@ class DeltaTarget:
         found |= {"ignore-null-updates": ignored} if self.ignore_nulls else {}
         if self.history is not None:
             found |= {"history": "scd2", "history-columns": ", ".join(self.history.columns)}
+        if self.append_history is not None:
+            found |= {"history": "append", "history-columns": ", ".join(self.append_history.columns)}
         found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}
         found |= {} if self.truncate is Truncate.REFUSE else {"truncate": self.truncate.value}
         if self.apply_as_truncate is not None:
@@ -239,8 +279,15 @@ class DeltaTarget:
         found |= {"ignore-delete": "true"} if self.ignore_delete else {}
         return found | ({} if self.update_columns is None else {"update-columns": self.update_columns})
 
+    @property
+    def needs_all_records(self) -> frozenset[str]:
+        """The keys of `change_semantics` under which records of a key count that others have followed."""
+        return frozenset(self.change_semantics.keys() - {"apply-as-delete", "soft-delete"})
+
     def row_key(self, key: Sequence[str]) -> tuple[str, ...]:
-        """What identifies a row, where `key` is the PRIMARY KEY of the DDL."""
+        """What identifies a row, where `key` is that of the DDL, or of `Topic.schema`."""
+        if self.append_history is not None:
+            return self.append_history.place
         return (*key, self.history.valid_from) if self.history and key else tuple(key)
 
     def __str__(self) -> str:
@@ -278,6 +325,8 @@ class Publish:
     """One record per key and publish range instead of one per key and table version."""
     pair: bool = False
     """A CDC format encodes an update as a delete and a create message, as in Flink, instead of as one message."""
+    current_rows: bool = False
+    """`publish.history: current`: of a history the rows that are valid now, and no others."""
     carry: bool = False
     """Columns of the table that are not in the DDL are added to the value documents."""
     encoder: Encoder = Encoder.AUTO
@@ -371,7 +420,8 @@ class Definition:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that identify a row of the table: those of the PRIMARY KEY and, in a history, the start."""
+        """The columns that identify a row of the table: those of the PRIMARY KEY and, in a history, the start. Or the
+        place of the change, where each is a row."""
         return self.delta.row_key(self.primary_key)
 
     @property

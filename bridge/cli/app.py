@@ -64,6 +64,14 @@ def ingest(
             "--explain", help="Print which files the next batch would rewrite, and why, without applying it."
         ),
     ] = False,
+    once: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Apply what this has now, instead of the topic, ordered by delta.sequence-by: topic:NAME, table:PATH, "
+            "table:NAME, parquet:PATH, json:PATH or csv:PATH.",
+        ),
+    ] = None,
     every: Every = None,
     parallel: Parallel = 1,
     quiet: Quiet = False,
@@ -79,6 +87,20 @@ def ingest(
     current batch commit first.
     """
     pause = seconds("--every", every)
+    if once is not None:
+        if explain or len(files) > 1 or pause is not None:
+            raise DefinitionError(
+                "--once is about one file, and what it applies is not explained: give one, without --every and "
+                "--explain"
+            )
+
+        def backfill(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
+            from bridge.pipelines.ingest.once import ingest_once
+
+            return ingest_once(spark, of, once, listener=listen)
+
+        _run("ingest", files, pause, parallel, quiet, metrics, master, conf, backfill)
+        return
     if explain:
         from bridge.pipelines.ingest.explain import explain as next_batch
 

@@ -1,15 +1,16 @@
 """Resolves what `delta` says about changes: the columns of `sequence-by`, which order those of a key, those of
 `history`, the condition of `apply-as-delete` or `apply-as-truncate`, the columns of `ignore-null-updates`, and that of
-`soft-delete`."""
+`soft-delete`; and the topic of a table that has all changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bridge.ddl import condition
-from bridge.definition import DeltaTarget, History, Topic, Truncate
+from bridge.definition import AppendHistory, DeltaTarget, History, Topic, Truncate
 from bridge.errors import OptionError
-from bridge.options import FORMATS
+from bridge.options import FORMATS, ROW_KIND, ROW_NUMBER
 from bridge.schema import ArrayType, ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
 POSITION = "position"
@@ -59,7 +60,7 @@ def sequence_metadata(names: Sequence[str], topic: Topic) -> dict[str, str]:
     return {column.name: column.key for column in topic.schema.metadata if column.name in names}
 
 
-def history_of(columns: Sequence[str], topic: Topic, sequence: Sequence[str]) -> History:
+def history_of(columns: Sequence[str] | None, topic: Topic, sequence: Sequence[str]) -> History:
     """Returns the history in these columns of a table whose changes are ordered by `sequence`.
 
     Raises OptionError unless one column orders them, which a deletion has of its own, and for columns that the DDL has,
@@ -77,13 +78,39 @@ def history_of(columns: Sequence[str], topic: Topic, sequence: Sequence[str]) ->
             "it would end this row where it begins, and leave nothing of it; set delta.sequence-by to a column of the "
             "record, for example one METADATA FROM 'timestamp'"
         )
+    return History(*_beside_those_of(topic, columns, History().columns))
+
+
+def append_history_of(columns: Sequence[str] | None, topic: Topic) -> AppendHistory:
+    """Returns the history of all changes in these columns. Raises OptionError for columns that the DDL has, too."""
+    return AppendHistory(*_beside_those_of(topic, columns, AppendHistory().columns))
+
+
+def with_all_changes(topic: Topic, history: AppendHistory | None) -> Topic:
+    """Returns the topic of a table that has a row for each change: without a PRIMARY KEY, and with the columns of
+    `history`, as a DDL declares them with METADATA. The same without a history."""
+    if history is None:
+        return topic
+    keys = (ROW_KIND, "topic", "partition", "offset", ROW_NUMBER)
+    types = (ScalarType(name) for name in ("STRING", "STRING", "INT", "BIGINT", "INT"))
+    columns = (
+        MetadataColumn(name, type, key, virtual=True)
+        for name, type, key in zip(history.columns, types, keys, strict=True)
+    )
+    schema = replace(topic.schema, columns=(*topic.schema.columns, *columns), primary_key=())
+    return replace(topic, schema=schema, record_key=topic.schema.primary_key)
+
+
+def _beside_those_of(topic: Topic, given: Sequence[str] | None, defaults: Sequence[str]) -> Sequence[str]:
+    """Returns the columns of `delta.history-columns`. Raises OptionError for one of the DDL."""
     in_ddl = {name.lower(): name for name in topic.schema.names}
+    columns = defaults if given is None else given
     for name in columns:
         if name.lower() in in_ddl:
             raise OptionError(
                 f"delta.history-columns: {in_ddl[name.lower()]!r} is a column of the DDL; choose another name"
             )
-    return History(*columns)
+    return columns
 
 
 def delete_condition(

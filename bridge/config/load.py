@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
 from bridge.config.change_semantics import (
+    append_history_of,
     delete_condition,
     deletion_column,
     history_of,
@@ -22,6 +23,7 @@ from bridge.config.change_semantics import (
     refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
+    with_all_changes,
 )
 from bridge.config.ddl_text import read_ddl
 from bridge.config.definition_warnings import warnings
@@ -36,7 +38,7 @@ from bridge.config.model import (
     QuarantineSection,
 )
 from bridge.config.paths import resolved_path
-from bridge.config.publish_rules import check_publication
+from bridge.config.publish_rules import check_current_rows, check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.script_state import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
@@ -144,6 +146,7 @@ def load(
         definition = _definition(file, topic, base)
         unsupported.refuse_definition(definition)
         check_publication(definition.publish, definition.topic)
+        check_current_rows(definition)
     except (OptionError, UnsupportedError) as error:
         raise located(document, ("topic",), error) from error
     _refuse_unfit(document, definition.topic)
@@ -197,11 +200,12 @@ def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Dd
 def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
     mode, _, value = file.publish.start.partition(":")
     trigger = file.run.trigger
+    delta = _delta(file.delta, topic, base)
     return Definition(
         name=file.name,
         base=base,
-        topic=topic,
-        delta=_delta(file.delta, topic, base),
+        topic=with_all_changes(topic, delta.append_history),
+        delta=delta,
         run=Run(
             resolved_path(base, file.run.checkpoint),
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
@@ -221,6 +225,7 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
             snapshot_chunk_rows=file.publish.snapshot_chunk_rows,
             net_changes=file.publish.net_changes,
             pair=file.publish.update_messages == "pair",
+            current_rows=file.publish.history == "current",
             carry=file.publish.added_columns == "carry",
             encoder=Encoder(file.publish.encoder),
             transaction_rows=file.publish.transaction_rows,
@@ -266,7 +271,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         delete_condition(section.apply_as_delete, topic),
         ignored_nulls(section.ignore_null_updates, topic),
         sequence_metadata(sequence, topic),
-        history_of(section.history_columns, topic, sequence) if section.history else None,
+        history_of(section.history_columns, topic, sequence) if section.history == "scd2" else None,
         deletion_column(section.soft_delete, topic),
         Truncate(section.truncate),
         truncates,
@@ -274,6 +279,9 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         section.ignore_delete,
         naming_column(section.update_columns, topic),
         ignores_all_nulls=section.ignore_null_updates is True,
+        append_history=append_history_of(section.history_columns, topic)
+        if section.history == "append"
+        else None,
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
     refuse_unfit_first_row(found, topic, "delta.{}")

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from bridge.config import validators
 from bridge.config.quality_section import QualitySection
 from bridge.config.validators import TABLE_NAME, Properties, Section, TableLocation, kebab
-from bridge.definition import History
+from bridge.definition import AppendHistory, History
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
@@ -109,14 +109,17 @@ class DeltaSection(Section):
         "the PRIMARY KEY, or a list of them.",
     )
 
-    history: Literal["scd2"] | None = Field(
+    history: Literal["scd2", "append"] | None = Field(
         default=None,
-        description="scd2: the table keeps a row for each interval in which a key had the same values, by sequence-by.",
+        description="scd2: the table keeps a row for each interval in which a key had the same values, by sequence-by. "
+        "append: it keeps a row for each change.",
     )
-    history_columns: Annotated[list[str], AfterValidator(validators.check_history_columns)] = Field(
-        default_factory=lambda: list(History().columns),
-        description="With history: the columns that the table has beside those of the DDL: where a row begins, where "
-        "it ends, and whether it is the current one.",
+    history_columns: list[str] | None = Field(
+        default=None,
+        description="With history: the columns that the table has beside those of the DDL. scd2: where a row begins, "
+        f"where it ends, and whether it is the current one; default: {', '.join(History().columns)}. append: the row "
+        "kind of the change, its topic, partition and offset, and its number in the record; default: "
+        f"{', '.join(AppendHistory().columns)}.",
     )
 
     soft_delete: str | None = Field(
@@ -162,8 +165,10 @@ class DeltaSection(Section):
                 "delete-memory has no effect with sequence-by: position; set sequence-by, or remove it"
             )
         is_ordered = self.sequence_by != "position"
-        if self.history is None and "history_columns" in self.model_fields_set:
-            raise ValueError("history-columns has no effect without history; set history: scd2, or remove it")
+        if self.history_columns is not None:
+            if self.history is None:
+                raise ValueError("history-columns has no effect without history; set history, or remove it")
+            validators.check_history_columns(self.history_columns, self.history)
         used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
         used |= {"ignore-null-updates": bool(self.ignore_null_updates)}
         used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
@@ -173,6 +178,12 @@ class DeltaSection(Section):
         for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
+        for key, is_used in {**used, "merge-columns": bool(self.merge_columns)}.items():
+            if is_used and self.history == "append":
+                raise ValueError(
+                    f"{key} cannot be combined with history: append, which makes each change a row as it is; remove "
+                    "one of them"
+                )
         keeps = (
             "ignore-null-updates" if self.ignore_null_updates else self.update_columns and "update-columns"
         )
@@ -311,6 +322,11 @@ class PublishSection(Section):
         default="single",
         description="How CDC formats encode an update: as a single message with the row before and after the update, "
         "or as in Flink as a pair of a delete and a create message.",
+    )
+    history: Literal["all", "current"] = Field(
+        default="all",
+        description="Which rows of a table with delta.history: scd2 are sent. all: each, by key and start; current: "
+        "those that are valid now, by key.",
     )
     added_columns: Literal["ignore", "carry"] = Field(
         default="ignore",

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from bridge.definition import Publish, Topic
+from bridge.definition import Definition, Publish, Topic
 from bridge.errors import DefinitionError, OptionError
 from bridge.options import FORMATS, METADATA
 
@@ -28,6 +28,22 @@ def check_publication(publish: Publish, topic: Topic) -> None:
         raise DefinitionError(
             f"publish.added-columns: carry cannot be combined with format '{format.name}', whose readers must know all "
             "fields in advance; add the columns to the DDL, or use a format with field names"
+        )
+
+
+def check_current_rows(definition: Definition) -> None:
+    """Raises DefinitionError for `publish.history: current` without a PRIMARY KEY, and in the pipeline of an ingest."""
+    if not definition.publish.current_rows:
+        return
+    if not definition.topic.identity:
+        raise DefinitionError(
+            "publish.history: current requires a PRIMARY KEY, by which a row takes the place of the one before it; "
+            "declare one, or remove the setting"
+        )
+    if semantics := definition.delta.change_semantics:
+        raise DefinitionError(
+            "publish.history: current is of a pipeline that publishes the table of a history, and "
+            f"delta.{min(semantics)} is not; remove one of them"
         )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bridge.definition import History
+from bridge.definition import AppendHistory, History
 from bridge.metrics.prometheus import parsed
 from bridge.options.kinds import duration_ms, size_bytes
 
@@ -88,15 +88,22 @@ def check_sequence(value: Any) -> Any:
     return value
 
 
-def check_history_columns(names: list[str]) -> list[str]:
-    """Accepts three different names; with two underscores at its beginning only a name that is a default."""
-    legal = [name for name in names if re.fullmatch(r"(?!__)[A-Za-z_]\w*", name) or name in History().columns]
-    if not len({name.lower() for name in legal}) == len(names) == len(History().columns):
+_HISTORIES: dict[str, tuple[tuple[str, ...], str]] = {
+    "scd2": (History().columns, "three different names, like [valid_from, valid_to, is_current]"),
+    "append": (AppendHistory().columns, "five different names, like [kind, topic, part, pos, num]"),
+}
+"""The default names of the columns of each `delta.history`, and the legal values in words."""
+
+
+def check_history_columns(names: list[str], history: str) -> None:
+    """Accepts as many different names as `history` has; with two underscores at its beginning only a default."""
+    defaults, wanted = _HISTORIES[history]
+    legal = [name for name in names if re.fullmatch(r"(?!__)[A-Za-z_]\w*", name) or name in defaults]
+    if not len({name.lower() for name in legal}) == len(names) == len(defaults):
         raise ValueError(
-            "not legal; legal values are lists of three different names, like [valid_from, valid_to, is_current], of "
-            "letters, digits and underscores, which do not begin with two of these"
+            f"history-columns is not legal; legal values are lists of {wanted}, of letters, digits and underscores, "
+            "which do not begin with two of these"
         )
-    return names
 
 
 def check_ignored_nulls(value: Any) -> Any:

@@ -23,13 +23,14 @@ def with_computed_columns(
     retraction_columns: Collection[str],
     added: Sequence[str],
     unavailable: Column | None = None,
+    required: Column | None = None,
 ) -> DataFrame:
     """Return all table columns in DDL order, `__kind`, `__bad`, `__position` and the columns `added`.
 
     `adds` is true for changes that add a row: computed columns are evaluated for them, except those of columns in
     `unavailable`, an array of names. An expression that fails for its row makes a change bad, and so does a null in a
-    column declared NOT NULL, unless `unavailable` contains it. Other good changes have values in `retraction_columns`
-    only; bad ones have their key where it is known.
+    column declared NOT NULL, unless `unavailable` contains it or `required` is false. Other good changes have values in
+    `retraction_columns` only; bad ones have their key where it is known.
     """
     bad = col(BAD)
     for column in topic.schema.computed:
@@ -39,14 +40,14 @@ def with_computed_columns(
     for name, type in _typed(topic):
         if not type.nullable:
             missing = F.lit(f"column {name!r} is NOT NULL, and the record has no value for it")
-            lacks = adds & col(name).isNull()
+            lacks = (adds if required is None else required) & col(name).isNull()
             if unavailable is not None:
                 lacks = lacks & ~F.coalesce(F.array_contains(unavailable, name), F.lit(False))
             bad = F.coalesce(bad, F.when(lacks, missing))
     good = col(BAD).isNull()
     columns = [
         F.when(
-            (good | F.lit(name in topic.schema.primary_key)) & (adds | F.lit(name in retraction_columns)),
+            (good | F.lit(name in topic.identity)) & (adds | F.lit(name in retraction_columns)),
             col(name),
         ).alias(name)
         for name in topic.schema.names

@@ -16,7 +16,7 @@ from bridge.decode.documents import with_decoded
 from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.definition import Topic
 from bridge.formats.base import NEEDS_FULL_DECODE, TRUNCATES, DecodedColumn, Decoder
-from bridge.options import METADATA, ROW_KIND
+from bridge.options import METADATA, ROW_KIND, ROW_NUMBER
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
 
@@ -47,11 +47,14 @@ def decode_events(
     has the same key, so that each retraction is a deletion: otherwise one that is as new as the row before.
 
     A table without a PRIMARY KEY cannot delete a row: there a change other than +I is bad, unless a column
-    METADATA FROM 'row-kind' records the kind of each row.
+    METADATA FROM 'row-kind' records the kind of each row. Retractions have all columns then; with a `record_key` those
+    that their document has, NOT NULL or not.
     """
     value, key = topic.value, topic.key
-    identity = topic.schema.primary_key
-    retracted = (*identity, *(name for name in sequence if name in value.columns))
+    identity, named = topic.schema.primary_key, topic.identity
+    of_deletion = (*identity, *(name for name in sequence if name in value.columns))
+    # With a key, even of all columns, an update needs no before image.
+    retracted = value.columns if topic.record_key else of_deletion
     frame, by_value = with_decoded(records, value, col("value"), _VALUE, key=retracted, fast=fast)
     by_key = None
     if key is not None:
@@ -80,7 +83,8 @@ def decode_events(
     adds = col(KIND).isNotNull() & ~col(KIND).isin(*NO_ROW)
     if identity:
         adds = adds & ~retracts
-        nameless = F.forall(F.array(*[col(name).isNull() for name in identity]), lambda missing: missing)
+    if named:
+        nameless = F.forall(F.array(*[col(name).isNull() for name in named]), lambda missing: missing)
         before = col(KIND) == RowKind.UPDATE_BEFORE.value
         unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & ~before & nameless, F.lit(_NO_ROW))
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
@@ -91,6 +95,7 @@ def decode_events(
         changes,
         topic,
         adds=adds,
+        required=adds & ~retracts if topic.record_key else adds,
         retraction_columns={*identity, *sequence},
         added=[UNAVAILABLE],
         unavailable=col(UNAVAILABLE),
@@ -182,6 +187,8 @@ def _metadata(column: MetadataColumn, parts: Mapping[str, Column]) -> Column:
     entry = col(_ENTRY)
     if column.key == ROW_KIND:
         return entry.getField(_PARTS.kind)
+    if column.key == ROW_NUMBER:
+        return F.coalesce(col("__row"), F.lit(0))
     if column.key in METADATA:
         return record_metadata(column, parts)
     value = entry.getField(_PARTS.metadata).getField(column.key.removeprefix("value."))

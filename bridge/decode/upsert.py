@@ -20,6 +20,7 @@ from bridge.decode.metadata import PARTS, parts_of, record_metadata
 from bridge.definition import FormatSpec, Topic
 from bridge.errors import DefinitionError
 from bridge.formats.base import NEEDS_FULL_DECODE, DecodedColumn
+from bridge.options import ROW_KIND, ROW_NUMBER
 from bridge.rows import RowKind
 from bridge.schema import MetadataColumn, PhysicalColumn
 
@@ -86,10 +87,11 @@ def decode_values(
     """Return changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and the columns that were
     added to the frame since `decode_keys`.
 
-    A null value is '-D' with only the columns of the key and `sequence` set; any other is '+U' with the key columns
-    from the key document (docs/adr/002), the other physical columns from the last row of the value document, metadata
-    columns from the record, and computed columns over all of these. A value that cannot be decoded, or that lacks a
-    column declared NOT NULL, sets `__bad` and no column; a document without a row is 'skip'. Every record has a change.
+    A null value is '-D' with only the columns of the key and `sequence` set, and in a table without a PRIMARY KEY those
+    of the record's metadata; any other is '+U' with the key columns from the key document (docs/adr/002), the other
+    physical columns from the last row of the value document, metadata columns from the record, and computed columns
+    over all of these. A value that cannot be decoded, or that lacks a column declared NOT NULL, sets `__bad` and no
+    column; a document without a row is 'skip'. Every record has a change.
     With `fast`, `__bad` may be NEEDS_FULL_DECODE. With `several` a document of several rows is bad for this reason.
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
@@ -113,15 +115,16 @@ def decode_values(
     fields = {name: row.getField(f.name) for name, f in zip(spec.columns, spec.row.fields, strict=True)}
     added = [name for name in keyed.columns if name not in _carried(key)]
     changes = valued.select(
-        *_columns(topic, key, fields, keyed.columns),
+        *_columns(topic, key, fields, keyed.columns, kind),
         kind.alias(KIND),
         F.coalesce(col(BAD), undecodable, F.when(has_several, F.lit(several))).alias(BAD),
         col(POSITION),
         *(col(name) for name in added),
     )
     upsert = col(KIND) == RowKind.UPDATE_AFTER.value
+    of_record = (column.name for column in topic.schema.metadata) if topic.appends else ()
     return with_computed_columns(
-        changes, topic, adds=upsert, retraction_columns={*key, *sequence}, added=added
+        changes, topic, adds=upsert, retraction_columns={*key, *sequence, *of_record}, added=added
     )
 
 
@@ -138,10 +141,10 @@ def _carried(key: set[str]) -> set[str]:
 
 
 def _columns(
-    topic: Topic, key: set[str], fields: Mapping[str, Column], carried: Collection[str]
+    topic: Topic, key: set[str], fields: Mapping[str, Column], carried: Collection[str], kind: Column
 ) -> list[Column]:
     made = []
-    parts = {name: F.col(f"{POSITION}.{name}") for name in PARTS[:4]}
+    parts = {name: F.col(f"{POSITION}.{name}") for name in PARTS[:4]} | {ROW_KIND: kind, ROW_NUMBER: F.lit(0)}
     parts |= {name: col(f"__{name}") for name in _NOT_IN_POSITION if f"__{name}" in carried}
     for column in topic.schema.columns:
         if column.name in key:

@@ -42,7 +42,7 @@ def merge_schema(
         )
         present = {f.name: f.dataType for f in opened.toDF().schema}
     missing = [f for f in fields if f.name not in present]
-    wider = [f for f in fields if widen and f.name in present and _widens(present[f.name], f.dataType)]
+    wider = [f for f in fields if widen and f.name in present and widens(present[f.name], f.dataType)]
     name = sql_name(target)
     statements = []
     if missing:
@@ -72,10 +72,10 @@ def unchanged_fields(
     """Return the `fields` that `merge_schema` would neither add to a table with the columns `present` nor widen."""
     types = {f.name: f.dataType for f in present.fields}
     there = [f for f in fields if f.name in types]
-    return [f for f in there if not (widen and _widens(types[f.name], f.dataType))]
+    return [f for f in there if not (widen and widens(types[f.name], f.dataType))]
 
 
-def _widens(old: T.DataType, new: T.DataType) -> bool:
+def widens(old: T.DataType, new: T.DataType) -> bool:
     """True when Delta can change `old` to `new` without rewriting files, and every value of `old` is one of `new`."""
     before, after = old.simpleString(), new.simpleString()
     if before == after:

@@ -80,9 +80,9 @@ class Table:
     partitioned_by: tuple[str, ...] = field(default=(), compare=False)
     """Its partition columns; those of one table never change."""
     constraints: tuple[RowConstraint, ...] = field(default=(), compare=False)
-    hides_by: str | None = None
-    """A column (`delta.soft-delete`): readers leave out the rows in which it is not null. None where all rows count,
-    and for those who write them."""
+    hides_by: T.StructField | None = None
+    """A column: readers leave out the rows in which it is not null. That of `delta.soft-delete`, or the end of a
+    history's rows under `publish.history: current`. None where all rows count, and for those who write them."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -95,7 +95,7 @@ class Table:
     def change_fields(self) -> tuple[T.StructField, ...]:
         """The columns that a change has: those of the definition but for what a history has beside them, and that of
         `delta.soft-delete`."""
-        own = (*(self.target.history.columns if self.target.history else ()), self.target.soft_delete)
+        own = (*self.target.history_columns, self.target.soft_delete)
         return tuple(f for f in self.fields if f.name not in own)
 
     @property
@@ -106,9 +106,9 @@ class Table:
     @property
     def read_fields(self) -> tuple[T.StructField, ...]:
         """The columns to read: `fields`, and `hides_by`, for `live`."""
-        if self.hides_by is None:
+        if self.hides_by is None or self.hides_by.name in self.columns:
             return self.fields
-        return (*self.fields, T.StructField(self.hides_by, T.TimestampType()))
+        return (*self.fields, self.hides_by)
 
     def unhidden(self) -> Table:
         """The same table for those who write its rows: with `read_fields`, and all rows."""
@@ -116,7 +116,7 @@ class Table:
 
     def live(self, rows: DataFrame) -> DataFrame:
         """Leave out of rows with `read_fields` those that `hides_by` hides."""
-        return rows if self.hides_by is None else rows.where(col(self.hides_by).isNull())
+        return rows if self.hides_by is None else rows.where(col(self.hides_by.name).isNull())
 
     def on(self, spark: SparkSession) -> Table:
         """The same table in another session (foreachBatch passes a clone with settings of its own)."""

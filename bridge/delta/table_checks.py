@@ -32,6 +32,9 @@ resync changes it: `resync`, with the words for the new one, which is that of no
 MEMORY_PROPERTY = "bridge.delete-memory"
 """Table property with the run of the resync that began the memory of deleted keys anew; absent before any did."""
 
+ONCE_PROPERTY = "bridge.once"
+"""Table property with the places from which `bridge ingest --once` has added rows, as JSON; absent without any."""
+
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
 _log = logging.getLogger("bridge.delta")
@@ -74,9 +77,8 @@ def new_properties(
     """
     refuse_names(fields)
     for name in wanted:
-        if name in (PIPELINE_PROPERTY, SEMANTICS_PROPERTY, MEMORY_PROPERTY) or name.startswith(
-            OWN_COLUMNS_PREFIX
-        ):
+        own = (PIPELINE_PROPERTY, SEMANTICS_PROPERTY, MEMORY_PROPERTY, ONCE_PROPERTY)
+        if name in own or name.startswith(OWN_COLUMNS_PREFIX):
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):

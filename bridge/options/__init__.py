@@ -1,7 +1,7 @@
 """Declares every WITH option as a value: key, type, default, description and how the bridge supports it."""
 
 from bridge.options.formats import FORMATS, DeclaredFormat
-from bridge.options.metadata import METADATA, ROW_KIND
+from bridge.options.metadata import METADATA, ROW_KIND, ROW_NUMBER
 from bridge.options.model import KAFKA, UPSERT, Option, Side, Support
 from bridge.options.table_options import OPTIONS, EffectiveOption, FormatUse, TableOptions, declared
 
@@ -11,6 +11,7 @@ __all__ = [
     "METADATA",
     "OPTIONS",
     "ROW_KIND",
+    "ROW_NUMBER",
     "UPSERT",
     "DeclaredFormat",
     "EffectiveOption",

@@ -26,6 +26,8 @@ class Metadata:
 
 
 ROW_KIND = "row-kind"
+ROW_NUMBER = "row-number"
+"""The key of a column that no DDL declares: the number of a row in its document, from 0 (`delta.history: append`)."""
 
 
 def _scalar(*names: str) -> Callable[[DataType], bool]:

@@ -182,7 +182,7 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         raise OptionError(
             f"'{HISTORY}' is refused, because the queries of a script read a topic as one row for each PRIMARY KEY; "
             "keep the history by a pipeline file with `delta: {history: scd2}`, and read its table with "
-            "'connector' = 'delta' and the column of its starts in the PRIMARY KEY"
+            "'connector' = 'delta' and the column of its starts in the PRIMARY KEY (of `history: append`, without one)"
         )
     if _SOFT_DELETE in options:
         raise OptionError(

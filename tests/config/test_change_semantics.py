@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.definition import DeltaTarget, History, Truncate
+from bridge.definition import AppendHistory, Definition, DeltaTarget, History, Truncate
 from bridge.errors import DefinitionError
 from tests.config.files import WHOLE, loaded
 
@@ -244,11 +244,63 @@ def test_a_deletion_needs_a_sequence_of_its_own(tmp_path: Path) -> None:
         history(tmp_path, "sequence-by: version, ", text)
 
 
+def test_a_history_of_all_changes_is_a_table_without_a_key(tmp_path: Path) -> None:
+    def of(more: str = "") -> Definition:
+        return loaded(tmp_path, WHOLE.replace("delta: {", f"delta: {{history: append, {more}"))
+
+    found = of()
+    assert found.delta.append_history == AppendHistory() and found.delta.history is None
+    assert (found.topic.schema.primary_key, found.topic.identity) == ((), ("id",))
+    assert found.topic.schema.names == ("id", "note", *AppendHistory().columns)
+    assert found.row_key == ("__change_topic", "__change_partition", "__change_offset", "__change_row")
+    assert not found.compacts_first
+    named = of("history-columns: [kind, name, part, pos, __change_row], ")
+    assert named.topic.schema.names[2:] == ("kind", "name", "part", "pos", "__change_row")
+    assert named.delta.change_semantics == {
+        "history": "append",
+        "history-columns": "kind, name, part, pos, __change_row",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("sequence-by: note", "sequence-by cannot be combined with history: append, which makes each change"),
+        ("merge-columns: all", "merge-columns cannot be combined with history: append"),
+        ("apply-as-delete: note = 'd'", "apply-as-delete cannot be combined with history: append"),
+        ("soft-delete: gone", "soft-delete cannot be combined with history: append"),
+        ("truncate: apply", "truncate: apply cannot be combined with history: append"),
+        ("first-row: true", "first-row cannot be combined with history: append"),
+        (
+            "history-columns: [a, b, c]",
+            "history-columns is not legal; legal values are lists of five different",
+        ),
+        ("history-columns: [a, b, c, Note, e]", "'note' is a column of the DDL; choose another name"),
+    ],
+)
+def test_what_no_change_does_to_a_row(tmp_path: Path, more: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        loaded(tmp_path, WHOLE.replace("delta: {", f"delta: {{history: append, {more}, "))
+
+
 def test_columns_of_no_history(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="history-columns has no effect without history"):
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history-columns: [a, b, c], "))
     with pytest.raises(DefinitionError, match="history"):
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history: bitemporal, "))
+
+
+def test_current_rows_are_those_of_another_pipeline(tmp_path: Path) -> None:
+    text = f"{WHOLE}publish: {{history: current}}\n"
+    assert loaded(tmp_path, text).publish.current_rows
+    with pytest.raises(
+        DefinitionError, match=r"publish.history: current is of a pipeline .* delta.history is not"
+    ):
+        loaded(tmp_path, text.replace("delta: {", "delta: {history: scd2, sequence-by: note, "))
+    keyless = text.replace("note STRING,\n      PRIMARY KEY (id) NOT ENFORCED", "note STRING")
+    keyless = keyless.replace("upsert-kafka", "kafka").replace("'key.format' = 'json', ", "")
+    with pytest.raises(DefinitionError, match=r"publish.history: current requires a PRIMARY KEY"):
+        loaded(tmp_path, keyless)
 
 
 def marked(tmp_path: Path, column: str, more: str = "") -> str | None:

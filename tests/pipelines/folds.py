@@ -58,6 +58,26 @@ def first_rows(events: Iterable[Event]) -> dict[int, Row]:
     return rows
 
 
+def all_changes(events: Iterable[Event], *, upserts: bool) -> list[tuple[int, str | None, str, int, int]]:
+    """Key, column `a`, row kind, offset and number of each row of a topic of one partition (`delta.history: append`).
+    `upserts`: of an upsert topic, in which nobody knows the row before."""
+    rows: dict[int, str] = {}
+    found: list[tuple[int, str | None, str, int, int]] = []
+    for offset, event in enumerate(events):
+        before, after = rows.pop(event.key, None), str(event.row["a"]) if event.row else None
+        kinds: list[tuple[str, str | None]] = []
+        if after is None:
+            kinds.append(("-D", None if upserts else before))
+        elif upserts or before is None:
+            kinds.append(("+U" if upserts else "+I", after))
+        else:
+            kinds += [("-U", before), ("+U", after)]
+        found += [(event.key, a, kind, offset, n) for n, (kind, a) in enumerate(kinds)]
+        if after is not None:
+            rows[event.key] = after
+    return found
+
+
 def partly_updated(events: Iterable[Event], by: str) -> dict[int, dict[str, Any]]:
     """The rows by key where the column `by` names the columns that a record sets, none for all (`update-columns`)."""
     rows: dict[int, dict[str, Any]] = {}

@@ -101,7 +101,7 @@ def _row(definition: Definition, changes: DataFrame) -> Column:
 
     Empty where it is not known: it could not be decoded, or the table has none.
     """
-    key, hidden = definition.primary_key, definition.peek_hides
+    key, hidden = definition.topic.identity, definition.peek_hides
     if not key:
         return F.lit("").alias("row")
     is_known = reduce(or_, (col(name).isNotNull() for name in key))

@@ -220,6 +220,12 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         several = _several_rows(definition)
         changes = decode_values(keyed, definition.topic, sequence=sequence, several=several, fast=fast)
+    return turned_and_judged(changes, definition)
+
+
+def turned_and_judged(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Apply to decoded changes what `delta` says of single ones (conditions, columns that are kept), and mark those as
+    bad whose row the table does not accept, or the gate."""
     for turned in (
         _without_unavailable,
         _with_truncates,

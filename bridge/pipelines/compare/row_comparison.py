@@ -132,12 +132,12 @@ def compare(
 
 
 def compare_bags(topic: DataFrame, table: DataFrame, *, fields: Sequence[T.StructField]) -> Comparison:
-    """Compare rows without a key: each must be on both sides the same number of times.
+    """Compare rows without a key: each must be on both sides the same number of times, a retraction, too.
 
     `different` and `duplicate_keys` are 0. There are no examples, since only its values identify a row.
     """
     rows = (
-        _side(topic, [], fields, topic=True)
+        _side(topic.drop(KIND), [], fields, topic=True)
         .unionByName(_side(table, [], fields, topic=False))
         .groupBy(F.coalesce("__topic", "__table").alias("__row"))
         .agg(F.count("__topic").alias("__in_topic"), F.count("__table").alias("__in_table"))

@@ -197,7 +197,7 @@ def _start_of_topic(earliest: Offsets, end: Offsets) -> Offsets:
 
 def refuse_compacted(definition: Definition, topic: Topic) -> None:
     """Raise GapError for a compacted topic whose rows are not those of the last records of each key."""
-    needs = definition.delta.change_semantics.keys() - {"apply-as-delete", "soft-delete"}
+    needs = definition.delta.needs_all_records
     if needs and _compacts(topic):
         raise GapError(
             f"{definition.name!r}: {topic.title} is compacted, and compaction keeps the last record of a key, but "

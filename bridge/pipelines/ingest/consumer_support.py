@@ -39,6 +39,8 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("only Spark keeps the values of deleted rows (delta.soft-delete)")
     if definition.delta.history is not None:
         raise NotThisWay("delta.history needs all changes, and consumers keep one of each key")
+    if definition.delta.append_history is not None:
+        raise NotThisWay("only Spark gives each change its kind and place (delta.history)")
     sequence = definition.delta.sequence_by
     if sequence and topic.is_upsert:
         raise NotThisWay(

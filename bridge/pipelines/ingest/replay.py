@@ -160,8 +160,8 @@ class _Run:
             marked = coordinates.withColumns({"pipeline": F.lit(name), "topic_id": topic_id})
             quarantine.mark_replay(self.table.spark, self.target, marked, next_progress.run)
             if self.definition.topic.appends:
-                rows = changelog_decode.fold(good, self.definition)
-                merged = append_batch(self.table, rows, rows=result.replayed, progress=next_progress)
+                rows = persist(self._new_rows(changelog_decode.fold(good, self.definition)))
+                merged = append_batch(self.table, rows, rows=rows.count(), progress=next_progress)
             else:
                 rows = folded = persist(self._compact(changes, good))
                 if self.definition.delta.sequence_by:
@@ -185,6 +185,18 @@ class _Run:
             failpoints.hit("replay.committed")
             quarantine.remove_replayed(self.table.spark, self.target, name, next_progress.run)
             return replace(result, version=merged.version)
+
+    def _new_rows(self, rows: DataFrame) -> DataFrame:
+        """Without those that the table has already, where it tells: of a record with several rows, the good ones."""
+        history = self.definition.delta.append_history
+        if history is None:
+            return rows
+        place = [col(name) for name in history.place]
+        found = self.table.delta().toDF().select(*place).alias("t")
+        found = found.join(
+            F.broadcast(rows.select(*place)).alias("s"), same_key(history.place, "t", "s"), "left_semi"
+        )
+        return rows.alias("c").join(found.alias("t"), same_key(history.place, "c", "t"), "left_anti")
 
     def _applied(
         self, quarantined: DataFrame, first: Offsets, persist: changelog_decode.Persist

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
@@ -50,11 +50,19 @@ class Replicas(NamedTuple):
     in_sync: int
 
 
-def policy(topic: Topic, name: str, cleanup: str) -> Found:
-    """A `cleanup.policy` with which Kafka removes records that a table needs."""
+def policy(topic: Topic, name: str, cleanup: str, semantics: Collection[str] = ()) -> Found:
+    """A `cleanup.policy` with which Kafka removes records that a table needs, by the keys of `delta` that need records
+    before the last one of a key."""
     policies = [word.strip() for word in cleanup.split(",")]
     compacts = "compact" in policies
-    if topic.is_upsert and (not compacts or "delete" in policies):
+    if semantics:
+        if compacts:
+            yield (
+                Outcome.WARNING,
+                f"'{name}' is compacted (cleanup.policy={cleanup}): Kafka removes all records of a key but the last "
+                f"one, and `delta.{min(semantics)}` needs the others. Set cleanup.policy=delete",
+            )
+    elif topic.is_upsert and (not compacts or "delete" in policies):
         yield (
             Outcome.WARNING,
             f"'{name}' is {'also deleted by age' if compacts else 'not compacted'} (cleanup.policy={cleanup}): Kafka "
@@ -202,10 +210,11 @@ class _Doctor:
         except KafkaError as error:  # no run needs this right
             yield Outcome.WARNING, f"they are not known, the login needs DESCRIBE_CONFIGS: {error}"
             return
+        needs_all = self._definition.delta.needs_all_records
         for name, replicas in self._there.items():
             settings = by_name.get(name, {})
             problems = [
-                *policy(topic, name, settings.get("cleanup.policy", "")),
+                *policy(topic, name, settings.get("cleanup.policy", ""), needs_all),
                 *(sending(topic, name, replicas, settings) if self._sends else ()),
             ]
             shown = ", ".join(f"{key}={value}" for key, value in settings.items())

@@ -108,7 +108,8 @@ def with_added_columns(
     refuse_schema_mismatch(table.target, present, table.fields, "unused")
     if not definition.publish.carry:
         return topic, table
-    added = [f for f in present.fields if f.name not in (*topic.schema.names, table.hides_by)]
+    known = {*topic.schema.names, *(f.name for f in table.read_fields)}
+    added = [f for f in present.fields if f.name not in known]
     if not added:
         return topic, table
     fields = [_field(table, f) for f in added]

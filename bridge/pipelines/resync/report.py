@@ -65,6 +65,12 @@ def direction_of(spark: SparkSession, definition: Definition, requested: str | N
 
 def refuse_appends(definition: Definition) -> None:
     """Raise DefinitionError for a table without a PRIMARY KEY."""
+    if definition.delta.append_history is not None:
+        raise DefinitionError(
+            f"{definition.name!r}: under `delta.history: append` the table has a row for each change, also of records "
+            "that its topic no longer has, and a resync changes rows. To repair it, RESTORE the table to a version "
+            "that is right: `bridge ingest` continues from there"
+        )
     if definition.topic.appends:
         raise DefinitionError(
             f"{definition.name!r} has no PRIMARY KEY: nothing identifies its rows, so it is not known which of them "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from bridge.delta.merge_semantics import INSERT_ALWAYS, merge_own_columns, repai
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
-from bridge.delta.table_checks import MEMORY_PROPERTY, SEMANTICS_PROPERTY, semantics_property
+from bridge.delta.table_checks import MEMORY_PROPERTY, ONCE_PROPERTY, SEMANTICS_PROPERTY, semantics_property
 from bridge.delta.timeline import Timeline
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.ingest_progress import IngestProgress
@@ -100,12 +101,14 @@ def resync(
     keep_missing = _keeps_missing(topic, state, missing)
     if dry_run:
         table = open_whole_table(spark, definition).unhidden()
+        _refuse_rows_of_once(table)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, None).run()
     with (
         acquire_lease(spark, definition, "ingest", verb="resync") as lease,
         tracked_command(spark, definition, "resync", ingest_flow),
     ):
         table = ingest_table(spark, definition, any_semantics=True)
+        _refuse_rows_of_once(table)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, lease).run()
 
 
@@ -117,6 +120,15 @@ def _refuse_rows_from_elsewhere(definition: Definition) -> None:
             f"{definition.name!r}: {why}, so the table contains rows that are not from its topic, and a resync would "
             "delete them. If all rows are from the topic, leave the option out; else RESTORE the table to a version "
             "that is right: `bridge ingest` continues from there"
+        )
+
+
+def _refuse_rows_of_once(table: Table) -> None:
+    if places := json.loads(table.properties.get(ONCE_PROPERTY, "[]")):
+        raise DefinitionError(
+            f"table {table}: `bridge ingest --once` has added rows of {', '.join(places)}, and a resync would delete "
+            "those that the topic does not have. RESTORE the table to a version that is right: `bridge ingest` "
+            f"continues from there; if all rows are in the topic, too, UNSET the table property {ONCE_PROPERTY!r}"
         )
 
 

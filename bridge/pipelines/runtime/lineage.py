@@ -70,6 +70,17 @@ def replay_flow(spark: SparkSession, definition: Definition) -> Flow:
     return replace(flow, inputs=(*flow.inputs, *flow.outputs[1:]), outputs=flow.outputs[:1])
 
 
+def once_flow(spark: SparkSession, definition: Definition, source: Topic | DeltaTarget | str) -> Flow:
+    """Other topics, a table, or files at a path, to the table of a pipeline."""
+    counted = ("ingest", definition.name)
+    outputs = [table_dataset(spark, definition.delta, definition.topic.schema, counted)]
+    if isinstance(source, Topic):
+        return _flow(spark, definition, topic_datasets(source, counted), outputs)
+    if isinstance(source, DeltaTarget):
+        return _flow(spark, definition, [table_dataset(spark, source)], outputs)
+    return _flow(spark, definition, [Dataset(*_place(source), is_table=False)], outputs)
+
+
 def tracked_command(
     spark: SparkSession, definition: Definition, verb: str, flow: Callable[[SparkSession, Definition], Flow]
 ) -> AbstractContextManager[Listener]:

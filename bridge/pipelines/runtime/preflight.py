@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
-from bridge.definition import Definition, DeltaTarget, Topic, Truncate
+from bridge.definition import AppendHistory, Definition, DeltaTarget, History, Topic, Truncate
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
@@ -114,18 +114,18 @@ def ingest_table(
         new_properties(fields, target.properties, name, appends=appends)
         return None
     extra: ExtraColumns = "inserted as null"
-    if target.history is not None:
+    if target.history_columns:
         found = described(spark, target)
-        has_columns = set(target.history.columns) <= set(found.schema.names)
+        has_columns = set(target.history_columns) <= set(found.schema.names)
         is_owned = found.properties.get(PIPELINE_PROPERTY) == name
-        known = history_columns(found.properties)
-        if not has_columns and not known and (is_owned or target.merge_schema):
-            raise _other_history(target, False)
-        if not has_columns and known and target.merge_schema:
+        known = recorded_history(found.properties)
+        if not has_columns and known is not None and target.merge_schema:
             raise TableError(
-                f"table {target} is a history in the columns {', '.join(known)}, and `delta.history-columns` names "
-                "others: set them as they were, or give the pipeline another table and another `run.checkpoint`"
+                f"table {target} is a history in the columns {', '.join(known.columns)}, and `delta.history-columns` "
+                "names others: set them as they were, or give the pipeline another table and another `run.checkpoint`"
             )
+        if not has_columns and (is_owned or target.merge_schema):
+            raise _other_history(target, found.properties)
     if changes and target.merge_schema:
         merge_schema(spark, target, fields, pipeline=name, appends=appends)
     elif target.merge_columns or target.merge_schema:
@@ -145,8 +145,8 @@ def ingest_table(
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
         return table
-    if target.history is None and history_columns(table.properties):
-        raise _other_history(target, True)
+    if not target.history_columns and recorded_history(table.properties):
+        raise _other_history(target, table.properties)
     table = claim(table, name, appends=appends, changes=changes)
     if not any_semantics:
         refuse_other_semantics(table, definition)
@@ -155,17 +155,22 @@ def ingest_table(
     return table
 
 
-def _other_history(target: DeltaTarget, is_one: bool) -> TableError:
+def _other_history(target: DeltaTarget, properties: Mapping[str, str]) -> TableError:
+    history = recorded_history(properties)
+    is_one = "no history" if history is None else f"a history in the columns {', '.join(history.columns)}"
     return TableError(
-        f"table {target} is {'a' if is_one else 'no'} history, and `delta.history` says otherwise: set it as it was, "
+        f"table {target} is {is_one}, and `delta.history` says otherwise: set it as it was, "
         "or give the pipeline another table and another `run.checkpoint`, as a resync changes no columns"
     )
 
 
-def history_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that a table with these properties has as a history; none if it is no history."""
+def recorded_history(properties: Mapping[str, str]) -> History | AppendHistory | None:
+    """What a table with these properties is as a history; None if it is no history."""
     semantics = json.loads(properties.get(SEMANTICS_PROPERTY, "{}"))
-    return tuple(semantics["history-columns"].split(", ")) if "history" in semantics else ()
+    if "history" not in semantics:
+        return None
+    columns = semantics["history-columns"].split(", ")
+    return AppendHistory(*columns) if semantics["history"] == "append" else History(*columns)
 
 
 def record_semantics(table: Table, memory: str | None = None) -> None:
@@ -246,7 +251,8 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     VIRTUAL metadata columns and computed columns are not among them, as in Flink's sinks. Raises OptionError for
     columns that a record cannot contain, DefinitionError for a pipeline with `delta.merge-columns` or
     `change_semantics` other than `soft-delete`. By this one rows are hidden that are deleted; TableError where an
-    ingest has marked such rows, and the pipeline neither has it nor the column.
+    ingest has marked such rows, and the pipeline neither has it nor the column. Under `publish.history: current` the
+    rows of a history are hidden that are not valid any more; TableError for a table that is none.
     """
     refuse_unpublishable(definition.topic)
     for key in definition.delta.change_semantics.keys() - {"soft-delete"}:
@@ -264,23 +270,44 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     fields = [f for f in table_fields(spark, schema) if f.name not in left_out]
     deletions = deletion_field(definition.delta)
     table = open_table(spark, definition.delta, [*fields, *deletions], extra_columns="unused")
+    if definition.publish.current_rows:
+        return replace(table, hides_by=_end_of_rows(table))
     refuse_part_of_history(table, definition.primary_key)
     if not deletions:
         refuse_unseen_deletions(
             table, "Set `delta: {{soft-delete: {0}}}`, by which it is a tombstone, or name {0!r} in the DDL"
         )
-    return replace(table, fields=tuple(fields), hides_by=definition.delta.soft_delete)
+    return replace(table, fields=tuple(fields), hides_by=deletions[0] if deletions else None)
+
+
+def _end_of_rows(table: Table) -> T.StructField:
+    """The column of a history with the ends of its rows, null in those that are valid now."""
+    history = recorded_history(table.properties)
+    if not isinstance(history, History):
+        raise TableError(
+            f"table {table} has no rows that were valid before (`delta.history: scd2` of its ingest); remove "
+            "`publish.history: current`"
+        )
+    return described(table.spark, table.target).schema[history.valid_to]
 
 
 def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
-    """Raise TableError if the table is a history, of which `key` has not the column of the starts: it would be taken
-    for a table with one row for each key."""
-    history = history_columns(table.properties)
-    if history and key and history[0] not in key:
+    """Raise TableError if the table is a history, of which `key` has not the column of the starts, or of all changes
+    that of their place: it would be taken for a table with one row for each key."""
+    history = recorded_history(table.properties)
+    if isinstance(history, AppendHistory):
+        if key and not set(history.place) <= set(key):
+            raise TableError(
+                f"table {table} is a history (`delta.history: append`), in which several rows have the same "
+                f"{', '.join(key)}: leave the PRIMARY KEY out, as rows are only added"
+            )
+    elif history is not None and key and history.valid_from not in key:
+        start = history.valid_from
         raise TableError(
             f"table {table} is a history (`delta.history`), in which several rows have the same {', '.join(key)}: set "
-            f"the PRIMARY KEY to ({', '.join(key)}, {history[0]}), as a row begins at {history[0]!r}. A DDL can "
-            "have it if `delta.history-columns` of the ingest gives it a name without underscores at its beginning"
+            f"the PRIMARY KEY to ({', '.join(key)}, {start}), as a row begins at {start!r}. A DDL can "
+            "have it if `delta.history-columns` of the ingest gives it a name without underscores at its beginning. To "
+            "send the rows that are valid now by this key, set `publish: {history: current}`"
         )
 
 
@@ -331,12 +358,15 @@ def refuse_retractions(changes: DataFrame, table: Table) -> None:
 
 def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
     """Open the table to read it. It must have every column of the definition, and may have more. Rows that
-    `delta.soft-delete` has marked as deleted are hidden; none in a table without that column."""
-    fields, deleted_at = ingested_fields(spark, definition, deletions=False), definition.delta.soft_delete
+    `delta.soft-delete` has marked as deleted are hidden; none in a table without that column. So are rows of a history
+    that are not valid any more, under `publish.history: current`."""
+    fields, deletions = ingested_fields(spark, definition, deletions=False), deletion_field(definition.delta)
     table = open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
-    if deleted_at is None or deleted_at not in described(spark, definition.delta).schema.names:
+    if definition.publish.current_rows:
+        return replace(table, hides_by=_end_of_rows(table))
+    if not deletions or deletions[0].name not in described(spark, definition.delta).schema.names:
         return table
-    return replace(table, hides_by=deleted_at)
+    return replace(table, hides_by=deletions[0])
 
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:

@@ -301,6 +301,52 @@ def test_intervals_are_published_by_key_and_start(make: Callable[..., World]) ->
 
 
 @pytest.mark.slow
+def test_the_rows_that_are_valid_now_are_published_by_key(make: Callable[..., World]) -> None:
+    """As one would publish the table without a history: whatever order its records came in."""
+    world = make(delta=NAMED)
+    ingested, sent = world.definition(), world.topic
+    applied(world, add(1, "a", 1), add(2, "x", 2), add(3, "p", 2))
+    world.topic, world.options = f"{sent}-out", {}
+    world.columns = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
+    world.delta, world.sections = "path: table", "publish: {history: current}\n"
+    world.broker.create_topic(world.topic, partitions=1)
+    current = world.definition("out", run={"checkpoint": "out-checkpoint"})
+    found: list[list[tuple[int, str | None]]] = []
+    batches: list[list[Record]] = [
+        [],
+        [add(1, "c", 5), delete(2, 6)],
+        [add(1, "late", 3), delete(1, 4)],
+        [delete(1, 9)],
+    ]
+    for records in [*batches, [add(2, "y", 8), add(3, "q", 3), add(3, "r", 4)]]:
+        world.topic, world.options = sent, DEBEZIUM
+        world.send(records)
+        ingest(world.spark, ingested)
+        publish(world.spark, current)
+        received = world.received(f"{sent}-out")
+        there = sum(map(len, found))
+        names = [(k or b"", json.loads(v)["name"] if v else None) for k, v in received[there:]]
+        found.append([(json.loads(k)["id"], name) for k, name in names])
+    assert list(map(sorted, found)) == [
+        [(1, "a"), (2, "x"), (3, "p")],
+        [(1, "c"), (2, None)],
+        [],
+        [(1, None)],
+        [(2, "y"), (3, "r")],
+    ]
+    assert verify(world.spark, current, direction="publish").equal
+    world.spark.sql(
+        f"CREATE TABLE delta.`{world.folder}/plain` (id BIGINT, name STRING) USING delta "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    world.delta = "path: plain"
+    with pytest.raises(
+        TableError, match=r"has no rows that were valid before .* remove `publish.history: cur"
+    ):
+        publish(world.spark, world.definition("plain", run={"checkpoint": "plain-checkpoint"}))
+
+
+@pytest.mark.slow
 def test_a_check_finds_rows_that_overlap(make: Callable[..., World]) -> None:
     world = make(sections="quality: {suite: suite.json, on-failure: warn}\n")
     applied(world, add(1, "a", 1), add(1, "b", 3), delete(1, 5), add(2, "x", 2))
@@ -342,7 +388,7 @@ def test_a_table_stays_what_it_is(make: Callable[..., World]) -> None:
     world.delta = ORDERED.replace("path: table", "path: other")
     plain = replace(other, delta=world.definition().delta)
     for run in (ingest, resync):
-        with pytest.raises(TableError, match=r"is a history, and `delta.history` says otherwise"):
+        with pytest.raises(TableError, match=r"is a history in the columns __valid_from.* says otherwise"):
             run(world.spark, plain)
     world.delta = f"{NAMED.replace('path: table', 'path: other')}, merge-schema: true"
     renamed = replace(other, delta=world.definition().delta)

@@ -101,6 +101,17 @@ def test_a_policy_that_contradicts_the_connector(
     assert (found.what, found.outcome) == ("settings of topics", Outcome.WARNING) and text in found.text
 
 
+@pytest.mark.slow
+def test_a_policy_that_contradicts_the_changes(make: Make) -> None:
+    """Where records before the last one of a key count."""
+    for delta in ("path: table, first-row: true", "path: table, history: append"):
+        world = make(delta=delta)
+        (found,) = troubles(world)
+        assert (found.what, found.outcome) == ("settings of topics", Outcome.WARNING)
+        assert "is compacted (cleanup.policy=compact)" in found.text and "needs the others" in found.text
+        assert not troubles(make(delta=delta, cleanup="delete"))
+
+
 def test_settings_under_which_nothing_can_be_sent(
     spark: SparkSession, broker: Broker, make: Make, unique: Callable[[str], str]
 ) -> None:
