@@ -83,6 +83,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "first_row": False,
         "ignore_delete": False,
         "update_columns": None,
+        "append_history": None,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -95,6 +96,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "snapshot_chunk_rows": 4_000_000,
         "net_changes": False,
         "pair": False,
+        "current_rows": False,
         "carry": False,
         "encoder": "auto",
         "transaction_rows": 200_000,
@@ -120,6 +122,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "first_row": False,
             "ignore_delete": False,
             "update_columns": None,
+            "append_history": None,
         },
         "on_failure": "fail",
         "report": None,
