@@ -84,6 +84,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "ignore_delete": False,
         "update_columns": None,
         "ignores_all_nulls": False,
+        "append_history": None,
     }
     assert shown["merge"] == {
         "engine": "auto",
@@ -96,6 +97,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "snapshot_chunk_rows": 4_000_000,
         "net_changes": False,
         "pair": False,
+        "current_rows": False,
         "carry": False,
         "encoder": "auto",
         "transaction_rows": 200_000,
@@ -122,6 +124,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
             "ignore_delete": False,
             "update_columns": None,
             "ignores_all_nulls": False,
+            "append_history": None,
         },
         "on_failure": "fail",
         "report": None,

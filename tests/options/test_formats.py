@@ -18,6 +18,8 @@ OTHER_MEANINGS = {
     ("options/format_options.py", "json"): "a value of 'avro.encoding'",
     ("peek/avro_reader.py", "json"): "a value of 'avro.encoding'",
     ("console.py", "json"): "a value of --log-format",
+    ("pipelines/ingest/once.py", "csv"): "files for --once, which Spark reads",
+    ("pipelines/ingest/once.py", "json"): "files for --once, which Spark reads",
     ("cdc_jobs/load.py", "debezium-json"): "what Flink CDC's sink kafka writes by default",
     ("cdc_jobs/sinks.py", "canal-json"): "what Flink CDC's sinks write",
     ("cdc_jobs/sinks.py", "csv"): "what Flink CDC's sinks write",
