@@ -14,8 +14,9 @@ from bridge.columns import BAD, KIND, POSITION
 from bridge.decode import UNAVAILABLE
 from bridge.definition import Definition
 from bridge.pipelines.changes.changelog_decode import decode, fill_unavailable, fold
-from tests.config.files import loaded
+from tests.config.files import loaded, pipeline_text
 from tests.decode.records import AT, RECORD
+from tests.pipelines.world import DEBEZIUM
 
 LEFT_OUT = "__debezium_unavailable_value"
 NO_ROW = "value: it leaves out p, and there is no row of this key whose value could be kept"
@@ -23,15 +24,8 @@ _PHYSICAL = "id BIGINT, name STRING, p STRING"
 
 
 def defined(folder: Path, computed: str = "", delta: str = "") -> Definition:
-    file = f"""version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE t ({_PHYSICAL}{computed}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'kafka', 'topic' = 't',
-      'properties.bootstrap.servers' = 'x:1', 'scan.startup.mode' = 'earliest-offset', 'value.format' = 'debezium-json')
-delta: {{path: table{delta}}}
-run: {{checkpoint: c}}
-"""
+    columns = f"{_PHYSICAL}{computed}, PRIMARY KEY (id) NOT ENFORCED"
+    file = pipeline_text(columns, DEBEZIUM, delta=f"path: table{delta}")
     return loaded(folder, file)
 
 
