@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
@@ -62,10 +62,6 @@ class Explained:
     """What reads the batch, and why not a faster way: what a record may need is not known before it is read."""
     engine: str = ""
     """The merge engine and the reason for it; empty where there is no table yet, or nothing to merge."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
 
 
 def explain(spark: SparkSession, definition: Definition) -> Explained:
