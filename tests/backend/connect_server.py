@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 
 from bridge import jars
 from bridge.embedded.processes import HOST, free_port
@@ -75,8 +74,6 @@ class ConnectServer:
                 assert self._process.poll() is None and time.monotonic() < deadline, self.log.read_text()
                 time.sleep(0.2)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
