@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from bridge.ddl.part import unsupported
 from bridge.ddl.tokens import Source
-from bridge.enums import BadRecords
+from bridge.definition import BadRecords
 from bridge.expressions.precision import cuts
 from bridge.expressions.type_rules import INTEGERS
 from bridge.expressions.typed import type_of

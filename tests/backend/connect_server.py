@@ -15,8 +15,6 @@ from bridge.embedded.processes import HOST, free_port
 from bridge.session import SESSION_SETTINGS
 from tests.conftest import JAVA_OPTIONS
 
-__all__ = ["ConnectServer"]
-
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _START_SECONDS = 120.0
 
