@@ -99,11 +99,8 @@ def apply_latest(
     return AppliedBatch(
         merged=result,
         read=batch.read,
-        bad=0,
-        unchanged=result.unchanged(batch.changes.num_rows),
-        two_partitions=0,
         newest_event_ms=batch.newest_event_ms,
-        needed_full_decode=False,
+        unchanged=result.unchanged(batch.changes.num_rows),
         engine=str(merged),
         reader=progress.reader,
         unexpected=unexpected,

@@ -173,7 +173,9 @@ class _Run:
             deleted = None
             if definition.delta.history is None:
                 in_topic = topic_rows = persist(own_rows(folded.where(~retracts()), definition))
-                deleted = folded.where(retracts()).select(*map(col, key), _deletion_time())
+                deleted = folded.where(retracts()).select(
+                    *map(col, key), col(POSITION).getField("timestamp").alias(_DELETED_AT)
+                )
             else:  # rows that are kept end where the first one of the topic begins
                 known = rows if self.keep_missing else rows.limit(0)
                 topic_rows = persist(Timeline.of(table, folded, definition.primary_key, known).rows())
@@ -268,11 +270,6 @@ class _Run:
         )
         failpoints.hit("resync.after-commit")
         return merged.version
-
-
-def _deletion_time() -> Column:
-    """The time of the record of a change."""
-    return col(POSITION).getField("timestamp").alias(_DELETED_AT)
 
 
 def _refuse_duplicate_keys(rows: DataFrame, table: Table, key: Sequence[str]) -> None:
