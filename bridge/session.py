@@ -34,17 +34,7 @@ from bridge.spark_jars import (
     shipped_hadoop,
 )
 from bridge.spark_versions import has_class
-from bridge.watchdog import ends_with, log_file
-
-__all__ = [
-    "SESSION_SETTINGS",
-    "build_session",
-    "child_session",
-    "is_local",
-    "log_file",
-    "session_settings",
-    "submitted_settings",
-]
+from bridge.watchdog import LOG4J, ends_with, log_file
 
 SESSION_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -73,21 +63,6 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXTENSIONS = "spark.sql.extensions"
 _REMOTE = "spark.remote"
 _PORT, _CONNECT_SECONDS = 15002, 20.0
-_LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = {file}
-appender.file.filePattern = {file}.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 20MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 3
-"""
 
 
 def build_session(
@@ -278,7 +253,7 @@ def _logging_options() -> str:
     log = log_file()
     log.parent.mkdir(parents=True, exist_ok=True)
     config = log.with_suffix(".log4j2.properties")
-    config.write_text(_LOG4J.format(file=log))
+    config.write_text(LOG4J.format(file=log, megabytes=20, kept=3))
     return f"-Dlog4j2.configurationFile={config.as_uri()}"
 
 

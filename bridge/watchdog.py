@@ -66,6 +66,22 @@ class _Thread(threading.local):
 _state, _thread, _lock = _State(), _Thread(), threading.Lock()
 _numbers = itertools.count(1)
 _free: list[int] = []
+LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = {megabytes}MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = {kept}
+"""
+"""Settings of log4j for warnings in `file`; beside it are `kept` older files as large."""
 
 
 def log_file() -> Path:

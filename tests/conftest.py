@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -26,6 +27,8 @@ from tests.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from bridge.embedded.broker import Broker
+    from tests.kafka.topics import Fresh
+    from tests.pipelines.processes import Prepare
     from tests.pipelines.scripts.scripts import MakeScript
     from tests.pipelines.world import Make
 
@@ -136,6 +139,18 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 
 @pytest.fixture
+def fresh(broker: Broker, unique: Callable[[str], str]) -> Fresh:
+    """Creates a topic as `Broker.create_topic` does, with a name no other test uses, which it returns."""
+
+    def made(stem: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        name = unique(stem)
+        broker.create_topic(name, partitions, config)
+        return name
+
+    return made
+
+
+@pytest.fixture
 def arm() -> Iterator[Callable[[str, str], Path]]:
     """Arms a failpoint: arm("shard.before-commit", "kill"); gives the file that is there once it was hit."""
     folder = Path(os.environ["BRIDGE_FAILPOINTS"])
@@ -163,6 +178,24 @@ def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str]
     from tests.pipelines.world import World
 
     return partial(World.make, spark, broker, lake, unique)
+
+
+@pytest.fixture
+def prepare(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Prepare:
+    """Makes an exactly-once publish of this test, and its ledger; see `prepared`."""
+    from tests.pipelines.processes import prepared
+
+    return partial(prepared, spark, broker, lake, unique)
+
+
+@pytest.fixture
+def stop() -> Iterator[threading.Event]:
+    """Ends a run with an interval, after two minutes in any case."""
+    asked = threading.Event()
+    watchdog = threading.Timer(120, asked.set)
+    watchdog.start()
+    yield asked
+    watchdog.cancel()
 
 
 @pytest.fixture

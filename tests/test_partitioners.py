@@ -13,8 +13,6 @@ from bridge.errors import KafkaError, OptionError
 from bridge.partitioners import Partitioner, opened, partitioner_class
 from tests.config.tables import kafka
 
-KEYED = "k STRING, PRIMARY KEY (k) NOT ENFORCED"
-
 
 class ByLength(Partitioner):
     """The key's length, or whatever the topic's name says to do wrong."""

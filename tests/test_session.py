@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.session import build_session, child_session, log_file
+from bridge.session import build_session, child_session
+from bridge.watchdog import log_file
 
 pytestmark = pytest.mark.versions
 

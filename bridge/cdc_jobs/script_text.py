@@ -155,7 +155,9 @@ def read_statements(document: Document, values: Mapping[str, str], base: str) ->
     if "ddl" in values:
         place: Place = ("source", "ddl")
         source = Source(values["ddl"], document.file)
-        found = list(_statements(source, place, _in_yaml(document, place, source)))
+        found = list(
+            _statements(source, place, lambda error: at_yaml_position(document, place, source.text, error))
+        )
     else:
         place = ("source", "ddl_file")
         file = resolved_path(base, values["ddl_file"])
@@ -182,10 +184,6 @@ def kafka_options(values: Mapping[str, str], statement: Statement) -> dict[str, 
         elif key.removeprefix("value.").startswith(f"{format}."):
             options[key.removeprefix("value.")] = value
     return options
-
-
-def _in_yaml(document: Document, place: Place, source: Source) -> Locate:
-    return lambda error: at_yaml_position(document, place, source.text, error)
 
 
 def _statements(source: Source, place: Place, locate: Locate) -> Iterator[Statement]:

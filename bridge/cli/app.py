@@ -10,8 +10,9 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -104,10 +105,7 @@ def ingest(
     if explain:
         from bridge.pipelines.ingest.explain import explain as next_batch
 
-        def batch_rows(spark: SparkSession, of: Definition) -> Mapping[str, str]:
-            return explanation_rows(next_batch(spark, of).as_dict())
-
-        _explain("batch", files, pause, batch_rows, master, conf)
+        _explain("batch", files, pause, next_batch, explanation_rows, master, conf)
         return
 
     def pipeline(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
@@ -141,10 +139,7 @@ def publish(
     if explain:
         from bridge.pipelines.publish.explain import explain as next_range
 
-        def rows(spark: SparkSession, of: Definition) -> Mapping[str, str]:
-            return range_rows(next_range(spark, of).as_dict())
-
-        _explain("range", files, pause, rows, master, conf)
+        _explain("range", files, pause, next_range, range_rows, master, conf)
         return
 
     def pipeline(spark: SparkSession, of: Definition, listen: Listener, stop: threading.Event) -> Summary:
@@ -295,7 +290,8 @@ def _explain(
     what: str,
     files: Sequence[str],
     pause: float | None,
-    preview: Callable[[SparkSession, Definition], Mapping[str, str]],
+    preview: Callable[[SparkSession, Definition], Any],
+    rows_of: Callable[[Mapping[str, Any]], Mapping[str, str]],
     master: str | None,
     conf: list[str] | None,
 ) -> None:
@@ -305,8 +301,8 @@ def _explain(
         )
     screen, definition = Screen(), config.load(files[0])
     with process.session(screen, definition, master, conf) as spark:
-        rows = preview(spark, definition)
-    screen.table(f"next {what} of {definition.name}", rows)
+        found = preview(spark, definition)
+    screen.table(f"next {what} of {definition.name}", rows_of(asdict(found)))
 
 
 def _run(

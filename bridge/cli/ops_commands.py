@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from json import dumps
 from typing import TYPE_CHECKING, Annotated
 
@@ -151,7 +152,7 @@ def resync(
         else:
             report = table_to_topic.resync(spark, definition, dry_run=dry_run)
     title = f"resync of {definition.name}" + (", dry run" if dry_run else "")
-    screen.result(title, report.as_dict(), json=json)
+    screen.result(title, asdict(report), json=json)
 
 
 def replay(
@@ -178,7 +179,7 @@ def replay(
     from bridge.pipelines.ingest.replay import replay as run
 
     with process.session(screen, definition, master, conf) as spark:
-        report = run(spark, definition, force=force).as_dict()
+        report = asdict(run(spark, definition, force=force))
     screen.result(f"replay of {definition.name}", report, json=json)
 
 
@@ -195,7 +196,7 @@ def status(
     from bridge.pipelines.operations.status import status as run
 
     with process.session(screen, definition, master, conf) as spark:
-        report = run(spark, definition).as_dict()
+        report = asdict(run(spark, definition))
     screen.result(f"status of {definition.name}", report, json=json)
 
 
@@ -298,7 +299,7 @@ def maintain(
     from bridge.pipelines.operations.maintain import maintain as run
 
     with process.session(screen, definition, master, conf) as spark:
-        report = run(spark, definition, forget=forget_consumer).as_dict()
+        report = asdict(run(spark, definition, forget=forget_consumer))
     screen.result(f"maintenance of {definition.delta}", report, json=json)
 
 

@@ -10,6 +10,7 @@ import termios
 import tty
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -124,7 +125,7 @@ def _print(watch: Watch, console: Console, json: bool) -> None:
     lines = watch.lines()
     if json:
         at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        Screen().json({"schema": SCHEMA, "at": at, "pipelines": [line.as_dict() for line in lines]})
+        Screen().json({"schema": SCHEMA, "at": at, "pipelines": [asdict(line) for line in lines]})
         return
     lagging = [line for line in lines if any(line.lag_by_partition.values())]
     for text in (

@@ -137,7 +137,9 @@ def resolve_topic(ddl: Ddl, *, base_is_existing: bool = False) -> Topic:
         schema=ddl.schema,
         key=key_document(given, key_use, ddl.schema, keys) if key_use else None,
         value=value,
-        properties=_properties(options),
+        properties={
+            k.removeprefix("properties."): v for k, v in options.items() if k.startswith("properties.")
+        },
         startup=starts,
         bounded=ends,
         sink=_sink(given),
@@ -169,10 +171,6 @@ def table_id(name: str) -> tuple[tuple[str, str], ...]:
 
 def _text(value: str) -> str:
     return value.reveal() if isinstance(value, Secret) else value
-
-
-def _properties(options: Mapping[str, str]) -> dict[str, str]:
-    return {k.removeprefix("properties."): v for k, v in options.items() if k.startswith("properties.")}
 
 
 def _sink(options: TableOptions) -> Sink:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import BAD, KIND, POSITION, col
 from bridge.definition import Topic
-from bridge.schema import ComputedColumn, DataType, MetadataColumn, PhysicalColumn
+from bridge.schema import ComputedColumn, MetadataColumn, PhysicalColumn
 
 
 def with_computed_columns(
@@ -37,7 +37,9 @@ def with_computed_columns(
         known = adds if unavailable is None else adds & ~reads_any(column, unavailable)
         bad = F.coalesce(bad, F.when(known, _failure(column)))
         changes = changes.withColumn(column.name, F.when(known, F.expr(column.spark)))
-    for name, type in _typed(topic):
+    for name, type in [
+        (c.name, c.type) for c in topic.schema.columns if isinstance(c, PhysicalColumn | MetadataColumn)
+    ]:
         if not type.nullable:
             missing = F.lit(f"column {name!r} is NOT NULL, and the record has no value for it")
             lacks = (adds if required is None else required) & col(name).isNull()
@@ -80,7 +82,3 @@ def _failure(column: ComputedColumn) -> Column:
     if column.failure is None:
         return F.lit(None).cast("string")
     return F.concat(F.lit(f"computed column {column.name!r}: "), F.expr(column.failure))
-
-
-def _typed(topic: Topic) -> list[tuple[str, DataType]]:
-    return [(c.name, c.type) for c in topic.schema.columns if isinstance(c, PhysicalColumn | MetadataColumn)]

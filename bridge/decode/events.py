@@ -135,7 +135,7 @@ def _kind_or_error(topic: Topic, by_value: Decoder, by_key: Decoder | None) -> t
             F.when(several, F.lit("key: the document must hold exactly one row")),
         )
     row_kind = entry.getField(_PARTS.kind)
-    if not topic.schema.primary_key and not _has_row_kind(topic):
+    if not topic.schema.primary_key and not any(column.key == ROW_KIND for column in topic.schema.metadata):
         bad = F.coalesce(
             bad, F.when(~dropped & (row_kind != RowKind.INSERT.value), F.concat(row_kind, F.lit(_NO_KEY)))
         )
@@ -157,10 +157,6 @@ _NO_KEY = (
     " in a table without a PRIMARY KEY: the row to change cannot be identified; declare a PRIMARY KEY, or a column "
     f"STRING METADATA FROM '{ROW_KIND}' VIRTUAL to write every change as a row"
 )
-
-
-def _has_row_kind(topic: Topic) -> bool:
-    return any(column.key == ROW_KIND for column in topic.schema.metadata)
 
 
 def _columns(topic: Topic, parts: Mapping[str, Column]) -> list[Column]:

@@ -113,7 +113,7 @@ def decode_values(
         undecodable = undecodable.otherwise(F.concat(F.lit("value: "), error))
     row = F.try_element_at(rows, F.lit(-1)).getField(_PARTS.row)
     fields = {name: row.getField(f.name) for name, f in zip(spec.columns, spec.row.fields, strict=True)}
-    added = [name for name in keyed.columns if name not in _carried(key)]
+    added = [name for name in keyed.columns if name not in key | {KIND, BAD, BAD_KEY_ID} | _CARRIED]
     changes = valued.select(
         *_columns(topic, key, fields, keyed.columns, kind),
         kind.alias(KIND),
@@ -134,10 +134,6 @@ def _key_spec(topic: Topic) -> FormatSpec:
             f"'{topic.connector}' without a key format has no keys to decode: set 'key.format'"
         )
     return topic.key
-
-
-def _carried(key: set[str]) -> set[str]:
-    return key | {KIND, BAD, BAD_KEY_ID} | _CARRIED
 
 
 def _columns(

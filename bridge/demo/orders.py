@@ -150,7 +150,9 @@ def write(
         while (some := list(islice(source, chunk))) and not (stop and stop.is_set()):
             writer.send(
                 Records(
-                    [topic] * len(some), [_key(c.order_id) for c in some], [_value(c.order) for c in some]
+                    [topic] * len(some),
+                    [json.dumps({"order_id": c.order_id}).encode() for c in some],
+                    [_value(c.order) for c in some],
                 )
             )
             sent.update(change.kind.value for change in some)
@@ -158,10 +160,6 @@ def write(
             if rate:
                 time.sleep(max(0.0, started + sent.total() / rate - time.monotonic()))
     return dict(sent)
-
-
-def _key(order_id: int) -> bytes:
-    return json.dumps({"order_id": order_id}).encode()
 
 
 def _value(order: Order | None) -> bytes | None:

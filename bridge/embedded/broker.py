@@ -22,6 +22,7 @@ from bridge import jars
 from bridge.embedded.processes import HOST, Server, free_port, is_port_free
 from bridge.errors import KafkaError
 from bridge.kafka import admin
+from bridge.watchdog import LOG4J
 
 PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
 _MODULES = "org.apache.kafka.common.security"
@@ -121,21 +122,6 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 log.cleaner.dedupe.buffer.size=16777216
 """
-_LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-appender.file.type = RollingFile
-appender.file.name = file
-appender.file.fileName = {file}
-appender.file.filePattern = {file}.%i
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
-appender.file.policies.type = Policies
-appender.file.policies.size.type = SizeBasedTriggeringPolicy
-appender.file.policies.size.size = 5MB
-appender.file.strategy.type = DefaultRolloverStrategy
-appender.file.strategy.max = 1
-"""
 
 
 class Broker(Server):
@@ -195,7 +181,7 @@ class Broker(Server):
         server.touch(mode=0o600)
         overrides = "".join(f"{name}={value}\n" for name, value in self._settings.items())
         server.write_text(text + more + overrides)
-        (self.folder / "log4j2.properties").write_text(_LOG4J.format(file=self.log))
+        (self.folder / "log4j2.properties").write_text(LOG4J.format(file=self.log, megabytes=5, kept=1))
         if self.cluster_id is None:
             self._format(server)
         client: dict[str, str | int | float | bool] = {

@@ -118,7 +118,7 @@ class CdcOptions:
         foreign = next((key for key in _JSON_ONLY if key in options), None)
         if foreign is not None:
             raise OptionError(f"unknown option '{format}.{foreign}': it is one of format 'json'")
-        own_values = {_field_name(key): options[key] for key in own if key in options}
+        own_values = {key.replace("-", "_").replace(".", "_"): options[key] for key in own if key in options}
         json = JsonOptions.of({k: v for k, v in options.items() if k not in own})
         return cls(replace(json, numbers=Numbers.TREES), **own_values)
 
@@ -127,7 +127,3 @@ def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> Non
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
     json_options.check(row)
     CdcOptions.of(format, options)
-
-
-def _field_name(key: str) -> str:
-    return key.replace("-", "_").replace(".", "_")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pyspark.sql import Column, DataFrame
 
@@ -16,6 +16,9 @@ from bridge.schema import RowType
 
 NOTHING = RowType(())
 """No metadata."""
+
+Options: TypeAlias = Mapping[str, Any]
+"""The options of a format by their keys, as in FormatSpec.options."""
 
 PAYLOAD = "payload"
 """The only column of the frame that `Decoder.for_payloads` takes."""
@@ -154,12 +157,7 @@ class Format(Protocol):
     name: str
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> Decoder:
         """Return a decoder for documents of shape `row`. `options` as in FormatSpec.options.
 
@@ -172,6 +170,6 @@ class Format(Protocol):
         Raises DefinitionError when the format cannot represent a type of `row`."""
         ...
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> Encoder:
+    def encoder(self, row: RowType, options: Options) -> Encoder:
         """Return an encoder for rows of shape `row`, a ChangeEncoder unless insert-only; raises as `decoder` does."""
         ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import Column
 
@@ -12,7 +11,7 @@ from bridge.format_rules.avro_schema import Node
 from bridge.format_rules.change_documents import DEBEZIUM, before_image_type
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
-from bridge.formats.base import NOTHING
+from bridge.formats.base import NOTHING, Options
 from bridge.formats.cdc.common import as_row, unknown_operation
 from bridge.formats.sql import Names, SqlChangeEncoder, let, literal, null, struct
 from bridge.schema import RowType
@@ -31,12 +30,7 @@ class DebeziumAvroFormat:
     name = "debezium-avro-confluent"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> _ChangeDecoder:
         """See Format.decoder."""
         own, _ = event_schema(self.name, row, options)
@@ -44,7 +38,7 @@ class DebeziumAvroFormat:
             row, before_image_type(row, key), own, Subject(self.name, options), keyed=bool(key)
         )
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> _ChangeEncoder:
+    def encoder(self, row: RowType, options: Options) -> _ChangeEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
         return _ChangeEncoder(
             envelope(row, row), *event_schema(self.name, row, options), Subject(self.name, options)

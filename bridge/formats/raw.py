@@ -7,11 +7,10 @@ have, are errors here, where Flink replaces them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bridge.format_rules.raw import CHARSETS, SIZES, RawShape
-from bridge.formats.base import NOTHING
+from bridge.formats.base import NOTHING, Options
 from bridge.formats.sql import Names, SqlDecoder, SqlEncoder, let, literal, member
 from bridge.schema import RowType
 
@@ -24,17 +23,12 @@ class RawFormat:
     name = "raw"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> RawDecoder:
         """See Format.decoder."""
         return RawDecoder(row, RawShape(row, options))
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> RawEncoder:
+    def encoder(self, row: RowType, options: Options) -> RawEncoder:
         """See Format.encoder."""
         return RawEncoder(RawShape(row, options))
 

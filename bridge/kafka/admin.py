@@ -10,6 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException, TopicCollection
@@ -262,7 +263,7 @@ def newest_timestamp(topic: Topic, names: Iterable[str], *, timeout: float = _TI
 
 
 def _committed(topic: Topic, state: TopicState, timeout: float) -> Offsets:
-    with ConsumerGroup(topic, timeout=timeout) as group:
+    with closing(ConsumerGroup(topic, timeout=timeout)) as group:
         return group.committed(state.partitions)
 
 

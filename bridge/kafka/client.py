@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillWaiting
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -78,6 +79,15 @@ def expired_certificate(servers: str, error_text: str) -> str:
     return ""
 
 
+@contextmanager
+def settings_accepted() -> Iterator[None]:
+    """Raise KafkaError where librdkafka refuses the settings of a client that is made in this block."""
+    try:
+        yield
+    except KafkaException as refused:
+        raise KafkaError(f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}") from None
+
+
 class LastError:
     """An `error_cb` that stores the last meaningful error, without a reference that would keep its client alive."""
 
@@ -140,12 +150,8 @@ class AdminSession:
         self._deadline = time.monotonic() + timeout
         self._last_error = LastError()
         settings: dict[str, Any] = {**for_librdkafka(properties), "error_cb": self._last_error}
-        try:
+        with settings_accepted():
             self._client = AdminClient(settings, logger=_log)
-        except KafkaException as refused:
-            raise KafkaError(
-                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
-            ) from None
 
     def request(self, action: str, method: _Request[_T], *args: Any, **more: Any) -> dict[Any, _T]:
         """Call one `method` of AdminClient and return its results by name; retries while a broker elects a leader."""

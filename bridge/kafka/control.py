@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeVar
 
 import confluent_kafka
@@ -14,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 
 from bridge.definition import Topic
 from bridge.errors import ConcurrentRunError, DefinitionError, KafkaError
-from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text
+from bridge.kafka.client import LOGIN_ERRORS, LastError, error_text, settings_accepted
 from bridge.kafka.client_settings import for_librdkafka, producer_settings
 from bridge.kafka.transactions import (
     FENCED,
@@ -85,9 +84,7 @@ class Control:
     def __enter__(self) -> Control:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._producer = None
         self._offset_metadata.close()
 
@@ -141,12 +138,8 @@ class Control:
             store.close()
 
     def _new_producer(self) -> None:
-        try:
+        with settings_accepted():
             self._producer = self._client(self._settings)
-        except KafkaException as refused:
-            raise KafkaError(
-                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
-            ) from None
         init_transactions(self._producer, self._topic.names[0])
 
     def _commit(self, progress: PublishProgress) -> None:

@@ -14,12 +14,12 @@ from bridge.columns import POSITION, ROUTE
 from bridge.definition import Topic
 from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.client_settings import for_librdkafka, producer_settings
+from bridge.kafka.records import SendCounts
 from bridge.kafka.shard_rows import RANK, SHARD, VERSION
 from bridge.kafka.shard_state import ShardSpec
 from bridge.kafka.shard_task import ShardTask
 from bridge.kafka.sink import (
     COUNTS_SCHEMA,
-    ProduceResult,
     UnencodedRecords,
     collect_counts,
     refuse_speculation,
@@ -89,7 +89,7 @@ def produce_once(
     *,
     unique: bool = False,
     hash_mask: int = HASH_MASK,
-) -> ProduceResult:
+) -> SendCounts:
     """Send the `records` of `publish_range` (see sink.produce; with `__position` struct<version>) and wait for it.
 
     A reader of committed records sees each record exactly once, however often and by whichever process this is called
@@ -134,7 +134,7 @@ def produce_files(
     files: Sequence[str],
     *,
     read_settings: Mapping[str, str] = WHOLE_FILES,
-) -> ProduceResult:
+) -> SendCounts:
     """Send `records` as `produce_once` does, without a shuffle: file i of `files` is shard i, in the order of its rows.
 
     `records` are the rows of these files (URIs, as Spark names them), one record for each row and no others; no key has

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from types import TracebackType
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
 from bridge.definition import Topic
 from bridge.errors import KafkaError
-from bridge.kafka.client import LastError, committed_offsets, error_text, group_refusal
+from bridge.kafka.client import LastError, committed_offsets, error_text, group_refusal, settings_accepted
 from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
@@ -35,8 +34,8 @@ def starts_at_latest(topic: Topic) -> bool:
 
 
 class ConsumerGroup:
-    """The consumer group of a topic; a context manager. It does not disturb members of the group; while there are any,
-    Kafka refuses commits of others."""
+    """The consumer group of a topic, which the caller closes. It does not disturb members of the group; while there are
+    any, Kafka refuses commits of others."""
 
     def __init__(self, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
         self.name = topic.group
@@ -52,12 +51,8 @@ class ConsumerGroup:
             "error_cb": self._last_error,
             "on_commit": self._on_commit,
         }
-        try:
+        with settings_accepted():
             self._consumer = Consumer(settings, logger=_log)
-        except KafkaException as refused:
-            raise KafkaError(
-                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
-            ) from None
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the group's committed offsets of `partitions`, no entry without a commit. Raises KafkaError."""
@@ -107,14 +102,6 @@ class ConsumerGroup:
     def close(self) -> None:
         """Close the connection to the broker. May be called again."""
         self._consumer.close()
-
-    def __enter__(self) -> ConsumerGroup:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _on_commit(
         self, error: confluent_kafka.KafkaError | None, positions: list[confluent_kafka.TopicPartition]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from types import TracebackType
+from contextlib import closing
 
 import confluent_kafka
 from confluent_kafka import Consumer
@@ -37,7 +37,7 @@ def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Of
     """
     if not any(column.key == "leader-epoch" for column in topic.schema.metadata):
         return records
-    with LeaderEpochs(topic) as epochs:
+    with closing(LeaderEpochs(topic)) as epochs:
         beginnings = [
             beginning
             for name, number, stop in end
@@ -57,7 +57,7 @@ def with_leader_epochs(records: DataFrame, topic: Topic, start: Offsets, end: Of
 
 
 class LeaderEpochs:
-    """A consumer that reads single records; a context manager."""
+    """A consumer that reads single records; the caller closes it."""
 
     def __init__(self, topic: Topic) -> None:
         settings = {**for_consumer(topic), "enable.partition.eof": True, "fetch.wait.max.ms": 50}
@@ -119,10 +119,6 @@ class LeaderEpochs:
             f"{_TIMEOUT:.0f} s"
         )
 
-    def __enter__(self) -> LeaderEpochs:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the connection to the broker."""
         self._consumer.close()

@@ -43,8 +43,8 @@ class Records:
 
 @dataclass
 class SendCounts:
-    """Counts of the records given to a producer, tombstones among them, bytes of keys and values, lost records, and the
-    transactions that were committed."""
+    """Counts of the records given to a producer, tombstones among them, bytes of keys and values before compression,
+    failed deliveries (more than 0 only with 'sink.delivery-guarantee' = 'none'), and committed transactions."""
 
     records: int = 0
     tombstones: int = 0

@@ -11,8 +11,6 @@ import pyarrow as pa
 from bridge.errors import KafkaError
 from bridge.kafka.shard_state import Cursor
 
-__all__ = ["RANK", "SHARD", "VERSION", "UnsentRows", "join_equal_ranks", "split_by_shard"]
-
 SHARD, VERSION, RANK = "__shard", "__version", "__rank"
 """Columns beside those of a record: its shard's number, its version, and what orders it within the shard."""
 

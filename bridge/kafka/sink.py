@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from types import TracebackType
 from typing import Any, Protocol, cast
 
 import confluent_kafka
@@ -154,9 +153,7 @@ class StallDetector:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 
@@ -180,20 +177,6 @@ COUNTS_SCHEMA = "records bigint, tombstones bigint, bytes bigint, lost bigint, t
 _FATAL_ERROR_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class ProduceResult:
-    """What was sent: records, tombstones among them, bytes of keys and values before compression.
-
-    `lost` counts failed deliveries; it is above 0 only with 'sink.delivery-guarantee' = 'none'.
-    """
-
-    records: int = 0
-    tombstones: int = 0
-    bytes: int = 0
-    lost: int = 0
-    transactions: int = 0
-
-
 class UnencodedRecords(Protocol):
     """Records without key and value: whoever sends them chooses where these are made, by whether it needs the keys."""
 
@@ -211,7 +194,7 @@ def counts_batch(counts: SendCounts) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: [count] for name, count in asdict(counts).items()})
 
 
-def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> ProduceResult:
+def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> SendCounts:
     """Run the tasks of `counts` and return the sum of what they sent.
 
     Raises the bridge's error of a task where `task_errors` finds one, else Spark's.
@@ -224,7 +207,7 @@ def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> ProduceResult:
         if error is None:
             raise
         raise error from None
-    return ProduceResult(*(sum(of_tasks) for of_tasks in zip(*rows, strict=True)))
+    return SendCounts(*(sum(of_tasks) for of_tasks in zip(*rows, strict=True)))
 
 
 def refuse_speculation(spark: SparkSession) -> None:
@@ -333,7 +316,7 @@ def produce(
     *,
     order_by: Sequence[str] = (),
     unique_keys: bool = False,
-) -> ProduceResult:
+) -> SendCounts:
     """Send `records` (key, value; optional timestamp, headers, topic; columns of `order_by`) and wait for it.
 
     One task sends all records of a key, in the order of `order_by`, to the partition that Java's default partitioner
@@ -384,12 +367,12 @@ def _fields(frame: DataFrame, name: str) -> list[str]:
     return [f"{name}.{part}" for part in type.names] if isinstance(type, T.StructType) else [name]
 
 
-def produce_in_driver(records: pa.Table, topic: Topic, encoder: RecordEncoder) -> ProduceResult:
+def produce_in_driver(records: pa.Table, topic: Topic, encoder: RecordEncoder) -> SendCounts:
     """Send `records`, as `UnencodedRecords.for_tasks` has them, from this process and in their order: for as few that
     starting tasks would take longer than to send them. Guarantees, waits and raises as `produce` does."""
     task = _send_task(topic, encoder, tasks=1)
     (counts,) = task.run(records.to_batches())
-    return ProduceResult(**counts.to_pylist()[0])
+    return SendCounts(**counts.to_pylist()[0])
 
 
 def _send_task(topic: Topic, encoder: RecordEncoder | None, tasks: int) -> SendTask:

@@ -158,7 +158,7 @@ def _differences(topic: Topic, name: str, partitions: int, timeout: float) -> It
     expected = creation.config.get(_POLICY)
     if expected is None and not topic.is_upsert:
         return
-    policy = _policy(topic, name, timeout)
+    policy = topic_config(topic, name, _POLICY, timeout=timeout)
     if policy is None:
         return
     if topic.is_upsert and "compact" not in _values(policy):
@@ -169,11 +169,6 @@ def _differences(topic: Topic, name: str, partitions: int, timeout: float) -> It
         )
     elif expected is not None and _values(policy) != _values(expected):
         yield f"topic '{name}' has {_POLICY}={policy}, topic.create names {expected}; it is left as it is"
-
-
-def _policy(topic: Topic, name: str, timeout: float) -> str | None:
-    """Return the topic's cleanup policy; None when the login may not read it."""
-    return topic_config(topic, name, _POLICY, timeout=timeout)
 
 
 def _values(policy: str) -> set[str]:

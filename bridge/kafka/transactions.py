@@ -16,7 +16,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from bridge.errors import KafkaError
-from bridge.kafka.client import LOGIN_ERRORS, LastError, committed_offsets, error_text
+from bridge.kafka.client import LOGIN_ERRORS, LastError, committed_offsets, error_text, settings_accepted
 from bridge.kafka.client_settings import for_librdkafka
 
 TIMEOUT_MS = 60_000
@@ -88,12 +88,8 @@ class OffsetMetadataStore:
         self._last_error = LastError()
         level = "read_committed" if require_stable else "read_uncommitted"
         own = {"group.id": group, "enable.auto.commit": False, "error_cb": self._last_error}
-        try:
+        with settings_accepted():
             self._consumer = Consumer({**settings, **own, "isolation.level": level}, logger=_log)
-        except KafkaException as refused:
-            raise KafkaError(
-                f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}"
-            ) from None
 
     def read(self) -> list[str]:
         """Return the offset metadata committed for any of the topics, without that of an open transaction.

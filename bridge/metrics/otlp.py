@@ -214,12 +214,7 @@ def _spans(report: BatchReport, end_ms: int, resource: Any) -> Iterator[Readable
         versions = range(max(report.first_version, report.version - _MOST_LINKS + 1), report.version + 1)
         links = [Link(_of_version(report.table, version)) for version in versions]
     counts = {f.name: getattr(report, f.name) for f in fields(Counts) if getattr(report, f.name)}
-    about = {
-        "batch": report.batch,
-        "version": report.version,
-        "engine": report.engine,
-        "reader": report.reader,
-    }
+    about = {name: getattr(report, name) for name in ("batch", "version", "engine", "reader")}
     attributes = {f"bridge.{name}": value for name, value in {**about, **counts}.items() if value is not None}
     run = RunName(report.pipeline, report.verb, report.topic)
     began_ms = end_ms - round(1000 * report.seconds)

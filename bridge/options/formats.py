@@ -84,9 +84,9 @@ class DeclaredFormat:
     insert_only: bool = True
     """False for CDC formats, whose documents carry the row kind."""
     operation_field: str = ""
+    """The field of a JSON change document that names its operation; '' for formats without one."""
     truncates: bool = False
     """Whether a document may say that all rows are deleted."""
-    """The field of a JSON change document that names its operation; '' for formats without one."""
     fixed_fields: bool = False
     """Readers must know all fields in advance, since documents contain neither field names nor a schema."""
     single_column: bool = False

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
@@ -227,10 +227,6 @@ class Line:
     """That ended the last run, by `run.events`."""
     reason: str | None = None
     """Why something is not known."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
 
 
 class Look:

@@ -11,12 +11,12 @@ from datetime import datetime, timezone
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, Message
 
 from bridge.definition import Topic
 from bridge.errors import DefinitionError, KafkaError
 from bridge.kafka import admin
-from bridge.kafka.client import LastError, error_text
+from bridge.kafka.client import LastError, error_text, settings_accepted
 from bridge.kafka.client_settings import for_consumer
 from bridge.offsets import Offsets, TopicPartition
 
@@ -161,10 +161,8 @@ def _consumer(topic: Topic, last_error: LastError) -> Consumer:
         "fetch.wait.max.ms": 10,
         "error_cb": last_error,
     }
-    try:
+    with settings_accepted():
         return Consumer(settings, logger=_log)
-    except KafkaException as refused:
-        raise KafkaError(f"librdkafka refuses the 'properties.*': {error_text(refused.args[0])}") from None
 
 
 def _place(message: Message) -> TopicPartition:

@@ -70,7 +70,7 @@ def short_number(number: float) -> str:
 
 def _rows(runs: Sequence[PastRun]) -> Chart:
     values = [run.rows for run in runs]
-    now, before = values[-1], _previous(values)
+    now, before = values[-1], values[-2] if len(values) > 1 else None
     note = "the first run"
     if now is not None and before is not None:
         note = f"{now - before:+,} since the previous run" if now != before else "as in the previous run"
@@ -217,10 +217,6 @@ def _x(position: int, count: int) -> float:
 
 def _y(value: float, low: float, high: float) -> float:
     return round(100 - (value - low) / (high - low) * 100, 2)
-
-
-def _previous(values: Sequence[int | None]) -> int | None:
-    return values[-2] if len(values) > 1 else None
 
 
 def _paths(points: Sequence[tuple[float, float] | None]) -> tuple[tuple[str, ...], tuple[str, ...]]:

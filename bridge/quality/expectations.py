@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -60,8 +61,29 @@ def _freshness(seconds: float | None, what: str, most: float, ahead: float) -> _
     return {"success": -ahead <= seconds <= most, "result": {"observed_value": observed}}
 
 
+def counted_rows(
+    observed: str, of: int, unexpected: int, examples: Sequence[Any], *, with_percent: bool = True
+) -> _Result:
+    """Returns the result of an expectation that some of its elements do not meet: how many of how many, and some of
+    them."""
+    counts: dict[str, float] = {"element_count": of, "unexpected_count": unexpected}
+    if with_percent:
+        counts |= {"unexpected_percent": 100 * unexpected / of if of else 0.0}
+    result = {"observed_value": observed, **counts, "partial_unexpected_index_list": list(examples)}
+    return {"success": not unexpected, "result": result}
+
+
 class SentenceExpectation(BatchExpectation):
-    """Renders the template of `_sentence`, in Data Docs and inline."""
+    """Judges by `judge`, and renders the template of `_sentence`, in Data Docs and inline."""
+
+    @abstractmethod
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
+        """Returns the verdict by the values of the metrics that the expectation depends on."""
+
+    def _validate(
+        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
+    ) -> _Result:
+        return self.judge(metrics)
 
     @classmethod
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
@@ -163,9 +185,7 @@ class ExpectKeyToBeUnique(SentenceExpectation):
             return "$key is unique: each key occurs once.", {"key": names[0]}
         return "$key are unique together: each key occurs once.", {"key": ", ".join(names)}
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> _Result:
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
         duplicates, rows = metrics[DuplicateKeys.metric_name], metrics["table.row_count"]
         observed = "each key once"
         if duplicates["keys"]:
@@ -173,16 +193,7 @@ class ExpectKeyToBeUnique(SentenceExpectation):
             observed = (
                 f"{counted(duplicates['keys'], 'key')} {occurs} more than once ({duplicates['rows']:,} rows)"
             )
-        return {
-            "success": duplicates["keys"] == 0,
-            "result": {
-                "observed_value": observed,
-                "element_count": rows,
-                "unexpected_count": duplicates["rows"],
-                "unexpected_percent": 100 * duplicates["rows"] / rows if rows else 0.0,
-                "partial_unexpected_index_list": duplicates["examples"],
-            },
-        }
+        return counted_rows(observed, rows, duplicates["rows"], duplicates["examples"])
 
 
 class ExpectTableToBeFresh(SentenceExpectation):
@@ -208,9 +219,7 @@ class ExpectTableToBeFresh(SentenceExpectation):
         params = {"column": kwargs["column"], "age": age(kwargs["max_age_seconds"])}
         return "The newest $column is at most $age old.", params
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> _Result:
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
         micros = metrics[Newest.metric_name]
         seconds = None if micros is None else time.time() - micros / 1_000_000
         what = f"value in {self.column}"
@@ -222,9 +231,7 @@ class _Comparison(FactExpectation):
 
     sides: ClassVar[tuple[str, str]]
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> _Result:
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
         difference = self.fact(metrics, RowDifferences)
         one, other = self.sides
         observed = (
@@ -234,15 +241,8 @@ class _Comparison(FactExpectation):
             f"{one} {counted(difference.rows, 'row')}, checksum {difference.checksum}; "
             f"{other} {counted(difference.other_rows, 'row')}, checksum {difference.other_checksum}"
         )
-        return {
-            "success": not difference.differing,
-            "result": {
-                "observed_value": f"{observed} ({difference.positions})",
-                "element_count": max(difference.rows, difference.other_rows),
-                "unexpected_count": difference.differing,
-                "partial_unexpected_index_list": list(difference.examples),
-            },
-        }
+        observed, most = f"{observed} ({difference.positions})", max(difference.rows, difference.other_rows)
+        return counted_rows(observed, most, difference.differing, difference.examples, with_percent=False)
 
 
 class ExpectTableToEqualTopic(_Comparison):
@@ -313,25 +313,14 @@ class ExpectKeysToStayInTheirPartition(FactExpectation):
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
         return "All records of a key are in one partition.", {}
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> _Result:
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
         keys = self.fact(metrics, KeySplit)
         observed = (
             f"{counted(keys.split, 'key')} in more than one partition"
             if keys.split
             else "each key in one partition"
         )
-        return {
-            "success": not keys.split,
-            "result": {
-                "observed_value": observed,
-                "element_count": keys.keys,
-                "unexpected_count": keys.split,
-                "unexpected_percent": 100 * keys.split / keys.keys if keys.keys else 0.0,
-                "partial_unexpected_index_list": list(keys.examples),
-            },
-        }
+        return counted_rows(observed, keys.keys, keys.split, keys.examples)
 
 
 class ExpectArrivalToBeFresh(FactExpectation):
@@ -358,9 +347,7 @@ class ExpectArrivalToBeFresh(FactExpectation):
         params = {"of": kwargs.get("of", "record"), "age": age(kwargs["max_age_seconds"])}
         return "The newest $of is at most $age old.", params
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> _Result:
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
         ms = self.fact(metrics, Moment).ms
         seconds = None if ms is None else time.time() - ms / 1000
         return _freshness(seconds, self.of, self.max_age_seconds, self.max_ahead_seconds)
@@ -399,9 +386,7 @@ class ExpectTombstoneRatioToBeBetween(FactExpectation):
         what = "records of the topic" if kwargs.get("of", "topic") == "topic" else "changes of the table"
         return f"Between $low and $high of the {what} are deletes.", {"low": low, "high": high}
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> _Result:
+    def judge(self, metrics: Mapping[str, Any]) -> _Result:
         deletes = self.fact(metrics, Ratio)
         ratio = deletes.part / deletes.whole if deletes.whole else 0.0
         noun = "record" if self.of == "topic" else "change"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from bridge.columns import col
 from bridge.definition import History
-from bridge.quality.expectations import SentenceExpectation
+from bridge.quality.expectations import SentenceExpectation, counted_rows
 from bridge.quality.gx import quiet
 from bridge.quality.wording import counted
 
@@ -87,20 +87,10 @@ class ExpectHistoryToBeWhole(SentenceExpectation):
     def _sentence(cls, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
         return "The rows of each $key follow each other in time.", {"key": ", ".join(kwargs["column_list"])}
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> dict[str, Any]:
+    def judge(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         broken, rows = metrics[BrokenHistories.metric_name], metrics["table.row_count"]
         keys = f"{counted(broken['keys'], 'key')} {'has' if broken['keys'] == 1 else 'have'}"
-        return {
-            "success": not broken["rows"],
-            "result": {
-                "observed_value": f"{keys} rows with a wrong end ({counted(broken['rows'], 'row')})"
-                if broken["rows"]
-                else "each row ends where it may",
-                "element_count": rows,
-                "unexpected_count": broken["rows"],
-                "unexpected_percent": 100 * broken["rows"] / rows if rows else 0.0,
-                "partial_unexpected_index_list": broken["examples"],
-            },
-        }
+        observed = "each row ends where it may"
+        if broken["rows"]:
+            observed = f"{keys} rows with a wrong end ({counted(broken['rows'], 'row')})"
+        return counted_rows(observed, rows, broken["rows"], broken["examples"])

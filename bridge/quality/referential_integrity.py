@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from bridge.columns import col
 from bridge.config.paths import is_uri, resolved_path
 from bridge.errors import QualityError
-from bridge.quality.expectations import FACTS_ATTRIBUTE, SentenceExpectation
+from bridge.quality.expectations import FACTS_ATTRIBUTE, SentenceExpectation, counted_rows
 from bridge.quality.facts import NO_FACTS, Facts
 from bridge.quality.gx import quiet
 from bridge.quality.wording import counted
@@ -81,13 +81,8 @@ class ExpectRowsToReferToTable(SentenceExpectation):
     other_column_list: Sequence[str] | None = None
 
     metric_dependencies = (DanglingReferences.metric_name,)
-    success_keys: ClassVar[tuple[str, ...]] = (
-        "column_list",
-        "other_path",
-        "other_table",
-        "other_column_list",
-    )
-    args_keys = ("column_list", "other_path", "other_table", "other_column_list")
+    success_keys: ClassVar[tuple[str, ...]] = DanglingReferences.value_keys
+    args_keys = DanglingReferences.value_keys
 
     @pydantic.validator("column_list", "other_column_list")
     def _at_least_one(cls, names: Sequence[str] | None) -> Sequence[str] | None:
@@ -114,23 +109,13 @@ class ExpectRowsToReferToTable(SentenceExpectation):
         }
         return "$columns refer to $others of a row in $table.", params
 
-    def _validate(
-        self, metrics: dict[str, Any], runtime_configuration: Any = None, execution_engine: Any = None
-    ) -> dict[str, Any]:
+    def judge(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         counts = metrics[DanglingReferences.metric_name]
         references, dangling = counts["refer"], counts["rows"]
-        return {
-            "success": not dangling,
-            "result": {
-                "observed_value": f"{dangling:,} of {counted(references, 'row')} have no matching row"
-                if dangling
-                else "each reference has a matching row",
-                "element_count": references,
-                "unexpected_count": dangling,
-                "unexpected_percent": 100 * dangling / references if references else 0.0,
-                "partial_unexpected_index_list": counts["examples"],
-            },
-        }
+        observed = "each reference has a matching row"
+        if dangling:
+            observed = f"{dangling:,} of {counted(references, 'row')} have no matching row"
+        return counted_rows(observed, references, dangling, counts["examples"])
 
 
 def _other_table(frame: DataFrame, given: Mapping[str, Any], facts: Facts) -> DataFrame:

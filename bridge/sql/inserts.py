@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from bridge.ddl.part import unsupported
 from bridge.ddl.tokens import Source
-from bridge.enums import BadRecords
+from bridge.definition import BadRecords
 from bridge.expressions.precision import cuts
 from bridge.expressions.type_rules import INTEGERS
 from bridge.expressions.typed import type_of
@@ -242,7 +242,9 @@ def plan_insert(
         leave_out_failing(analysed.groups.join, by_name, (), stop=stop)
     settle_windows(result.spark, is_closed=relation.is_windowed)
     parts, parts_sql = ((), "") if relation.is_windowed else result_parts(result, analysed)
-    used = [_used(table, env) for table in tables]
+    used = [
+        tuple(name for name in table.ddl.schema.names if name in env.reads[table.name]) for table in tables
+    ]
     sources = tuple(
         SourceTable(t.name, t.connector.value, t.place, t.key, names, t.is_updating)
         for t, names in zip(tables, used, strict=True)
@@ -294,7 +296,7 @@ def plan_insert(
         name=_plan_name(sink.name, before),
         line=insert.line,
         sink=sink.name,
-        kind=_kind(relation),
+        kind=QueryKind(relation.operations[-1]) if relation.operations else QueryKind.PROJECTION,
         operations=relation.operations,
         columns=tuple(ResultColumn(c.name, c.type) for c in result.columns),
         key=result.key,
@@ -364,14 +366,6 @@ def _refuse_second(insert: Insert, sink: Table, before: Sequence[InsertPlan]) ->
 def _plan_name(sink: str, before: Sequence[InsertPlan]) -> str:
     number = sum(plan.sink == sink for plan in before) + 1
     return sink if number == 1 else f"{sink}-{number}"
-
-
-def _used(table: Table, env: Environment) -> tuple[str, ...]:
-    return tuple(name for name in table.ddl.schema.names if name in env.reads[table.name])
-
-
-def _kind(relation: Relation) -> QueryKind:
-    return QueryKind(relation.operations[-1]) if relation.operations else QueryKind.PROJECTION
 
 
 def _states(relation: Relation, sources: Sequence[SourceTable]) -> tuple[StateTable, ...]:

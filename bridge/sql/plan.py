@@ -11,8 +11,7 @@ from enum import Enum
 from sqlglot import exp
 
 from bridge.ddl.tokens import Token
-from bridge.definition import Run
-from bridge.enums import BadRecords
+from bridge.definition import BadRecords, Run
 from bridge.expressions.precision import loses_digits
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.schema import DataType

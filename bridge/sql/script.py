@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from bridge.config.substitute import Secrets, Substitution, databricks_secret
-from bridge.enums import BadRecords
+from bridge.definition import BadRecords
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.secret import Secret
 from bridge.sql.connectors import CHANGE_OPTIONS, Table, resolve_table, with_change_options

@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from bridge.ddl.tokens import Source
-from bridge.definition import Run
-from bridge.enums import BadRecords
+from bridge.definition import BadRecords, Run
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from bridge.sql.connectors import Table
-from bridge.sql.plan import InsertPlan, ResultColumn, Script, SourceTable, WindowPlan
+from bridge.sql.plan import InsertPlan, ResultColumn, Script, WindowPlan
 
 
 def as_rows(script: Script) -> dict[str, str]:
@@ -44,7 +45,7 @@ def as_json(script: Script) -> dict[str, Any]:
             for table in script.tables
         ],
         "views": list(script.views),
-        "sources": [_source(source) for source in script.sources],
+        "sources": [asdict(source) for source in script.sources],
         "inserts": [_plan(plan) for plan in script.inserts],
         "explained": [_plan(e) if isinstance(e, InsertPlan) else e for e in script.explained],
         "warnings": list(script.warnings),
@@ -99,17 +100,6 @@ def _names(plan: InsertPlan) -> str:
     return ", ".join(source.name for source in plan.sources) or "constants"
 
 
-def _source(source: SourceTable) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "connector": source.connector,
-        "place": source.place,
-        "key": list(source.key),
-        "columns": list(source.columns),
-        "is_updating": source.is_updating,
-    }
-
-
 def _column(column: ResultColumn) -> dict[str, str]:
     return {"name": column.name, "type": column.type.flink()}
 
@@ -125,8 +115,8 @@ def _plan(plan: InsertPlan) -> dict[str, Any]:
         "key": list(plan.key),
         "merge_columns": list(plan.merge_columns),
         "is_updating": plan.is_updating,
-        "sources": [_source(source) for source in plan.sources],
-        "states": [{"source": s.source, "key": list(s.key), "columns": list(s.columns)} for s in plan.states],
+        "sources": [asdict(source) for source in plan.sources],
+        "states": [asdict(state) for state in plan.states],
         "views": list(plan.views),
         "parts": [{"column": p.name, "sources": dict(p.sources)} for p in plan.parts],
         "parts_sql": plan.parts_sql,

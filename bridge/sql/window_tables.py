@@ -16,7 +16,7 @@ from bridge.ddl.part import unsupported
 from bridge.schema import DataType, ScalarType
 from bridge.sql.relation import QueryColumn, Relation
 from bridge.sql.statements import WindowCall, WindowFunction
-from bridge.sql.tree import Key, QueryTree, column_term
+from bridge.sql.tree import QueryTree, column_term
 from bridge.sql.window import Window, WindowInput, WindowSpan
 
 COLUMNS = ("window_start", "window_end", "window_time")
@@ -53,7 +53,10 @@ def window_table(
     relation = replace(
         rows,
         columns=columns,
-        keys=frozenset(_keys(call, rows, column_term(end))),
+        # TUMBLE keeps the keys; of the other functions a row has several windows.
+        keys=frozenset(
+            [key if call.function is WindowFunction.TUMBLE else key | {column_term(end)} for key in rows.keys]
+        ),
         window=window,
     )
     return relation, _spark(call, rows, query, time, is_derived=column.type is None)
@@ -102,11 +105,6 @@ def _time_column(tree: QueryTree, call: WindowCall, rows: Relation) -> QueryColu
 def _columns(time: ScalarType) -> tuple[QueryColumn, ...]:
     types: tuple[DataType, ...] = (_BOUND, _BOUND, time)
     return tuple(QueryColumn(name, type) for name, type in zip(COLUMNS, types, strict=True))
-
-
-def _keys(call: WindowCall, rows: Relation, end: frozenset[int]) -> list[Key]:
-    """TUMBLE keeps the keys; of the other functions a row has several windows."""
-    return [key if call.function is WindowFunction.TUMBLE else key | {end} for key in rows.keys]
 
 
 def _event(call: WindowCall) -> str:

@@ -28,7 +28,6 @@ SCALARS: list[DataType] = [
 ]
 SYMBOLS = ("ON", "OFF", "_x", "A", "B")
 """Of all enums."""
-_ROOT = "org.apache.flink.avro.generated.record"
 _LEAVES = [
     "boolean", "int", "long", "float", "double", "bytes", "string",
     {"type": "long", "logicalType": "timestamp-micros"},

@@ -9,14 +9,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 
 from bridge import jars
 from bridge.embedded.processes import HOST, free_port
 from bridge.session import SESSION_SETTINGS
 from tests.conftest import JAVA_OPTIONS
-
-__all__ = ["ConnectServer"]
 
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _START_SECONDS = 120.0
@@ -75,8 +72,6 @@ class ConnectServer:
                 assert self._process.poll() is None and time.monotonic() < deadline, self.log.read_text()
                 time.sleep(0.2)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

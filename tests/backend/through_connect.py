@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -16,12 +15,11 @@ from pyspark.sql import SparkSession
 
 from bridge.backend import backend_of
 from bridge.delta.delta_errors import attempts
-from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, GapError
 from bridge.kafka.task_errors import TaskErrors
 from bridge.pipelines.ingest.run import ingest
 from bridge.session import session_settings
-from tests.pipelines.world import World, key, value
+from tests.pipelines.world import Make, key, value
 
 
 def doubled(parts: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -68,10 +66,8 @@ def test_tasks_their_errors_and_their_end(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("reader", ["spark", "auto"])
-def test_ranges_are_read_between_chosen_offsets(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], reader: str
-) -> None:
-    world = World.make(spark, broker, lake, unique, sections=f"ingest: {{reader: {reader}}}\n")
+def test_ranges_are_read_between_chosen_offsets(make: Make, spark: SparkSession, reader: str) -> None:
+    world = make(sections=f"ingest: {{reader: {reader}}}\n")
     world.send([(key(n), value(n, "a")) for n in range(30)])
     definition = world.definition(run={"max-offsets-per-batch": 20})
     summary = ingest(spark, definition)
@@ -84,14 +80,10 @@ def test_ranges_are_read_between_chosen_offsets(
 
 
 def test_a_merge_that_lost_to_another_writer_is_repeated(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
+    make: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another writer updates the row again and again, until a batch has lost to it; then it is quiet."""
-    world, tried = World.make(spark, broker, lake, unique), []
+    world, tried = make(), list[int]()
     world.send([(key(1), value(1, "first"))])
     ingest(spark, world.definition())
 
@@ -106,7 +98,7 @@ def test_a_merge_that_lost_to_another_writer_is_repeated(
     def update() -> None:
         while not done.wait(0.5) and max(tried, default=0) == 0:
             with suppress(PySparkException):  # it may lose, too
-                other.sql(f"UPDATE delta.`{lake}/table` SET amount = amount + 1")
+                other.sql(f"UPDATE delta.`{world.folder}/table` SET amount = amount + 1")
 
     thread = threading.Thread(target=update)
     thread.start()

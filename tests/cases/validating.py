@@ -24,6 +24,7 @@ from tests.cases.ingesting import shape_of
 from tests.cases.outcome import Mismatch, Unsupported
 from tests.cases.refusal import check_refusal
 from tests.cases.values import split
+from tests.delta.tables import create_fed
 
 _PROSE: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "prose.yaml").read_text(encoding="utf-8"))
 _TOPIC = "validated"
@@ -141,10 +142,7 @@ def _table_that_does_not_fit(bench: Bench, part: Part) -> None:
     definition = bench.define(body, bench.topic())
     path = str(definition.delta.path).replace("`", "``")
     columns = ", ".join(f"{quote(name)} {type}" for name, type in split(part.take("target_table")))
-    bench.world.spark.sql(
-        f"CREATE TABLE delta.`{path}` ({columns}) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(bench.world.spark, path, columns)
     try:
         ingest(bench.world.spark, definition)
     except BridgeError as raised:

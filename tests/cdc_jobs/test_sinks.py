@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.definition import DeliveryGuarantee, Topic
-from bridge.enums import DeliveryGuarantee as Guarantee
+from bridge.definition import DeliveryGuarantee as Guarantee
 from bridge.secret import Secret
 from tests.cdc_jobs.jobs import DELTA, SINK, load, refusal
 

@@ -18,18 +18,9 @@ from bridge.cli.app import main
 from bridge.cli.kafka_commands import topics_of
 from bridge.embedded.broker import Broker
 from tests.cdc_jobs.jobs import KAFKA, SINK, written
+from tests.config.files import pipeline_text
 from tests.pipelines.world import Make
 
-_PIPELINE = """\
-version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE orders (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka',
-      'topic' = '{name}', 'properties.bootstrap.servers' = '{servers}', 'key.format' = 'json', 'value.format' = 'json')
-delta: {{path: table}}
-run: {{checkpoint: c}}
-"""
 _SCRIPT = """\
 CREATE TABLE views (region STRING) WITH ('connector' = 'kafka', 'topic' = '{name}-views', 'format' = 'json',
   'properties.bootstrap.servers' = '{servers}', 'scan.startup.mode' = 'earliest-offset');
@@ -38,6 +29,11 @@ CREATE TABLE regions (region STRING, pv BIGINT, PRIMARY KEY (region) NOT ENFORCE
   'value.format' = 'json');
 INSERT INTO regions SELECT region, COUNT(*) FROM views GROUP BY region;
 """
+
+
+def _pipeline(topic: str, servers: str) -> str:
+    options = {"topic": topic, "properties.bootstrap.servers": servers}
+    return pipeline_text("id BIGINT, PRIMARY KEY (id) NOT ENFORCED", options)
 
 
 def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
@@ -51,7 +47,7 @@ def test_a_pipeline_s_topic(
 ) -> None:
     """It is missing, created compacted, described with its offsets, and not changed when it is there."""
     name, file = unique("orders"), tmp_path / "orders.yaml"
-    file.write_text(_PIPELINE.format(name=name, servers=broker.bootstrap))
+    file.write_text(_pipeline(name, broker.bootstrap))
     assert main(["topics", str(file)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"{name} missing; --create creates it" in shown
@@ -115,7 +111,7 @@ def test_refused_options(
     options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "orders.yaml"
-    file.write_text(_PIPELINE.format(name="t", servers="127.0.0.1:1"))
+    file.write_text(_pipeline("t", "127.0.0.1:1"))
     assert main(["topics", str(file), *options]) == 2
     assert message in capsys.readouterr().err
 

@@ -6,36 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bridge.cli import main
-from bridge.embedded.broker import Broker
-from tests.pipelines.world import World, upsert
-
-
-def worlds(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], count: int
-) -> list[World]:
-    """Topics with a record each, and their files."""
-    made = []
-    for number in range(count):
-        folder = lake / str(number)
-        folder.mkdir()
-        world = World.make(spark, broker, folder, unique, partitions=1)
-        world.send([upsert(number, "a")])
-        world.definition(f"p{number}")
-        made.append(world)
-    return made
+from tests.pipelines.world import Make, upsert
 
 
 def test_all_are_run_and_one_that_fails_is_named(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    capsys: pytest.CaptureFixture[str],
+    make: Make, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = worlds(spark, broker, lake, unique, 3)
+    made = [make(folder=f"{number}", partitions=1) for number in range(3)]
+    for number, world in enumerate(made):
+        world.send([upsert(number, "a")])
+        world.definition(f"p{number}")
     files = [str(world.folder / f"p{number}.yaml") for number, world in enumerate(made)]
     bad = Path(files[1])
     bad.write_text(bad.read_text().replace(made[1].topic, unique("missing")))

@@ -13,7 +13,6 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from bridge import jars
 from bridge.embedded.processes import HOST, free_port, start_watchdog, stop_process
@@ -71,9 +70,7 @@ class Standalone:
         self.wait_for(self._count)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pid in self.executors():
             os.kill(pid, signal.SIGKILL)
         for process, watchdog in reversed(self._processes):

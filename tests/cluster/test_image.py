@@ -7,7 +7,6 @@ import re
 import subprocess
 import sysconfig
 import venv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from tests.cluster.image import Image
 from tests.cluster.standalone import bare_environment
 from tests.docs.pages import ROOT, Page
 from tests.faults.parquet import Log
+from tests.kafka.topics import Fresh
 
 DOCKERFILE = ROOT / "Dockerfile"
 
@@ -49,7 +49,7 @@ def test_the_page_names_files_that_the_image_has() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_its_steps_make_a_bridge_that_ingests(
-    tmp_path: Path, wheel: Path, broker: Broker, unique: Callable[[str], str]
+    fresh: Fresh, tmp_path: Path, wheel: Path, broker: Broker
 ) -> None:
     """The base image is a Python without packages, and Spark as pyspark ships it."""
     context, root, spark = tmp_path / "context", tmp_path / "root", tmp_path / "root" / "opt" / "spark"
@@ -72,8 +72,7 @@ def test_its_steps_make_a_bridge_that_ingests(
     packages = image.run("python3 -m pip list")
     assert "changelog-bridge" in packages and "pyspark" not in packages
     assert list((spark / "jars").glob("delta-spark_*.jar"))
-    topic = unique("orders")
-    broker.create_topic(topic, partitions=2)
+    topic = fresh("orders", partitions=2)
     story = list(changes(7, keys=20, count=100))
     write(broker.bootstrap, topic, story)
     file = image.path("/opt/bridge/conf/orders.yaml")

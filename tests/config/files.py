@@ -23,6 +23,25 @@ REST = "delta: {path: lake/orders}\nrun: {checkpoint: work/orders}\n"
 WHOLE = f"{HEAD}topic:\n  ddl: |\n{DDL}{REST}"
 
 
+def pipeline_text(
+    columns: str = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED",
+    options: Mapping[str, str | None] | None = None,
+    *,
+    name: str = "orders",
+    delta: str = "path: table",
+    run: str = "checkpoint: checkpoint",
+    sections: str = "",
+) -> str:
+    """A pipeline file of a table `t`; `options` are added to those of an upsert topic of JSON, and None removes one."""
+    upsert = {"connector": "upsert-kafka", "topic": "t", "properties.bootstrap.servers": "h:1"}
+    given = {**upsert, "key.format": "json", "value.format": "json", **(options or {})}
+    shown = ", ".join(f"'{k}' = '{v}'" for k, v in given.items() if v is not None)
+    return (
+        f"version: 1\nname: {name}\ntopic:\n  ddl: |\n    CREATE TABLE t ({columns}) WITH ({shown})\n"
+        f"delta: {{{delta}}}\nrun: {{{run}}}\n{sections}"
+    )
+
+
 def loaded(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> Definition:
     """Write `text` as orders.yaml and load it, with an environment of its own."""
     file = folder / "orders.yaml"

@@ -64,8 +64,7 @@ def test_every_declared_option_has_a_value_an_origin_and_a_fate(shown: dict[str,
 
 def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
     assert shown["name"] == "orders"
-    assert shown["delta"] == {
-        "path": str(tmp_path / "lake/orders"),
+    defaults: dict[str, Any] = {
         "table": None,
         "properties": {},
         "merge_schema": False,
@@ -86,6 +85,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "ignores_all_nulls": False,
         "append_history": None,
     }
+    assert shown["delta"] == {"path": str(tmp_path / "lake/orders"), **defaults}
     assert shown["merge"] == {
         "engine": "auto",
         "max_batch_bytes": 256 * 1024**2,
@@ -102,30 +102,9 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "encoder": "auto",
         "transaction_rows": 200_000,
     }
-    results = {"path": str(tmp_path / "lake" / "orders_quality"), "table": None}
     assert shown["quality"] == {
         "suite": str(tmp_path / "s.json"),
-        "results": {
-            **results,
-            "properties": {},
-            "merge_schema": False,
-            "cluster_by": [],
-            "merge_columns": [],
-            "sequence_by": [],
-            "delete_memory_seconds": 604_800.0,
-            "apply_as_delete": None,
-            "ignore_nulls": [],
-            "sequence_metadata": {},
-            "history": None,
-            "soft_delete": None,
-            "truncate": "refuse",
-            "apply_as_truncate": None,
-            "first_row": False,
-            "ignore_delete": False,
-            "update_columns": None,
-            "ignores_all_nulls": False,
-            "append_history": None,
-        },
+        "results": {"path": str(tmp_path / "lake/orders_quality"), **defaults},
         "on_failure": "fail",
         "report": None,
         "gate": None,

@@ -40,6 +40,8 @@ by_copies: Merge = ENGINES["copies"].merge
 on_any_table = pytest.mark.parametrize("merge", ["spark", "marks"], indirect=True)
 """For tests of tables with and without deletion vectors."""
 NO_VECTORS = {"delta.enableDeletionVectors": "false"}
+VECTORS = ", delta.enableDeletionVectors = true"
+"""`more` of `create_fed`."""
 
 
 def target(folder: Path, properties: Mapping[str, str] | None = None) -> DeltaTarget:
@@ -59,6 +61,14 @@ def made(
     if rows:
         append(table, rows)
     return table
+
+
+def create_fed(
+    spark: SparkSession, path: Path | str, columns: str, clauses: str = "", more: str = ""
+) -> None:
+    """Create a Delta table with a change data feed and `more` properties, as another program does."""
+    properties = f"TBLPROPERTIES (delta.enableChangeDataFeed = true{more})"
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta {clauses} {properties}")
 
 
 def append(table: Table, rows: Sequence[tuple[Any, ...]], **options: str) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from bridge.delta import change_feed
 from bridge.delta.data_files import DataFile, data_files, digest
 from bridge.delta.table import Table
-from tests.delta.tables import FIELDS, append, at, by_spark, frame, made
+from tests.delta.tables import FIELDS, VECTORS, append, at, by_spark, create_fed, frame, made
 
 pytestmark = pytest.mark.versions
 
@@ -21,10 +21,7 @@ pytestmark = pytest.mark.versions
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """In a folder and with partitions whose names Spark encodes in URIs."""
     folder = tmp_path_factory.mktemp("data-files") / "a b%c"
-    spark.sql(
-        f"CREATE TABLE delta.`{folder}` (id BIGINT, v STRING, p STRING) USING delta PARTITIONED BY (p) "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
-    )
+    create_fed(spark, folder, "id BIGINT, v STRING, p STRING", "PARTITIONED BY (p)", VECTORS)
     table = made(spark, folder, fields=(*FIELDS, T.StructField("p", T.StringType())))
     append(table, [(id, f"v{id}", f"p% /{id % 2}") for id in range(20)])
     append(table, [(20, None, None)])

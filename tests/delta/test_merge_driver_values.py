@@ -22,6 +22,7 @@ from bridge.session import session_settings
 from bridge.ways import NotThisWay
 from tests.delta.tables import (
     FIELDS,
+    VECTORS,
     actions,
     append,
     at,
@@ -29,6 +30,7 @@ from tests.delta.tables import (
     by_marks,
     by_spark,
     content,
+    create_fed,
     frame,
     made,
 )
@@ -148,10 +150,7 @@ def test_timestamps_of_spark_s_default(spark: SparkSession, lake: Path) -> None:
 
 def test_null_in_a_column_that_is_not_null_is_left_to_spark(spark: SparkSession, lake: Path) -> None:
     """The driver merges what has no NULL."""
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/t` (id BIGINT NOT NULL, v STRING NOT NULL) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
-    )
+    create_fed(spark, lake / "t", "id BIGINT NOT NULL, v STRING NOT NULL", more=VECTORS)
     table = claim(open_table(spark, DeltaTarget(path=str(lake / "t")), FIELDS), "p")
     first = frame(table, [("+U", 1, "a"), ("+U", 2, "a")])
     second, null = frame(table, [("+U", 1, "b"), ("-D", 2, None)]), frame(table, [("+U", 1, None)])

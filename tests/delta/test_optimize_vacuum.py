@@ -10,16 +10,13 @@ from pyspark.sql import SparkSession
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.optimize_vacuum import Optimized, maintenance_times, optimize, vacuum
 from bridge.delta.table import open_table
-from tests.delta.tables import FIELDS, actions, append, target
+from tests.delta.tables import FIELDS, actions, append, create_fed, target
 
 
 @pytest.mark.slow
 def test_a_clustered_table_is_clustered(spark: SparkSession, lake: Path) -> None:
     place = lake / "t"
-    spark.sql(
-        f"CREATE TABLE delta.`{place}` (id BIGINT, v STRING) USING delta CLUSTER BY (id) "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, place, "id BIGINT, v STRING", "CLUSTER BY (id)")
     table = open_table(spark, target(place), FIELDS)
     assert maintenance_times(table) == {}
     for n in range(3):

@@ -19,7 +19,7 @@ from bridge.delta.optimize_vacuum import optimize
 from bridge.delta.table import Table, claim, open_table
 from bridge.errors import TableError
 from bridge.ways import NotThisWay
-from tests.delta.tables import at, by_marks, by_spark
+from tests.delta.tables import VECTORS, at, by_marks, by_spark, create_fed
 
 VALUES = {
     "s STRING": (
@@ -91,10 +91,7 @@ def changes(frame: DataFrame, kind: str) -> DataFrame:
 
 
 def partitioned(spark: SparkSession, folder: Path, columns: str, by: str) -> Table:
-    spark.sql(
-        f"CREATE TABLE delta.`{folder}` ({columns}) USING delta PARTITIONED BY ({by}) "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
-    )
+    create_fed(spark, folder, columns, f"PARTITIONED BY ({by})", VECTORS)
     fields = T._parse_datatype_string(columns).fields  # type: ignore[attr-defined]
     return claim(open_table(spark, DeltaTarget(path=str(folder)), fields), "p")
 

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from bridge.definition import DeltaTarget
 from bridge.delta.table import claim, create_by_commit, create_table, exists, open_table
 from bridge.errors import BridgeError, DefinitionError, TableError
-from tests.delta.tables import FIELDS, actions, append, content, log_file, made, target
+from tests.delta.tables import FIELDS, actions, append, content, create_fed, log_file, made, target
 
 
 @pytest.fixture(scope="module")
@@ -238,10 +238,7 @@ def test_settings_that_hide_loss_are_refused(spark: SparkSession, folder: Path, 
 
 def test_claim_marks_a_foreign_table_once_and_keeps_others_out(spark: SparkSession, lake: Path) -> None:
     folder = lake / "t"
-    spark.sql(
-        f"CREATE TABLE delta.`{folder}` (id BIGINT, v STRING) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, folder, "id BIGINT, v STRING")
     claimed = claim(open_table(spark, target(folder), FIELDS), "it's")
     assert claimed.properties["bridge.pipeline"] == "it's"
     again = open_table(spark, target(folder), FIELDS)

@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import islice, pairwise
@@ -19,6 +18,7 @@ from bridge.demo.orders import FIRST_ORDER, Kind, Order, OrderChange, changes, w
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.rows import Change, RowKind, replay
+from tests.kafka.topics import Fresh
 from tests.reader import messages
 
 START = datetime(2026, 1, 1, 12)
@@ -117,11 +117,8 @@ def test_fewer_changes_than_keys_are_refused() -> None:
         next(changes(1, keys=20, count=10))
 
 
-def test_what_is_written_is_the_changelog_in_flink_s_json(
-    broker: Broker, unique: Callable[[str], str]
-) -> None:
-    topic = unique("orders")
-    broker.create_topic(topic, partitions=4, config={"cleanup.policy": "compact"})
+def test_what_is_written_is_the_changelog_in_flink_s_json(fresh: Fresh, broker: Broker) -> None:
+    topic = fresh("orders", partitions=4, config={"cleanup.policy": "compact"})
     story = list(changes(3, keys=200, count=2_000, start=START))
     heard: list[int] = []
     counts = write(broker.bootstrap, topic, story, rate=20_000, on_progress=heard.append)
@@ -152,9 +149,8 @@ def _parsed(text: str) -> Order:
     return Order(**document)
 
 
-def test_the_rate_is_kept_and_stop_ends_it_early(broker: Broker, unique: Callable[[str], str]) -> None:
-    topic = unique("orders")
-    broker.create_topic(topic, partitions=1)
+def test_the_rate_is_kept_and_stop_ends_it_early(fresh: Fresh, broker: Broker) -> None:
+    topic = fresh("orders", partitions=1)
     began, stop = time.monotonic(), threading.Event()
 
     def progress(written: int) -> None:
@@ -173,9 +169,8 @@ def test_the_rate_is_kept_and_stop_ends_it_early(broker: Broker, unique: Callabl
     assert time.monotonic() - began >= 0.5
 
 
-def test_a_topic_that_takes_nothing_is_an_error(broker: Broker, unique: Callable[[str], str]) -> None:
-    topic = unique("tiny")
-    broker.create_topic(topic, partitions=1, config={"max.message.bytes": "50"})
+def test_a_topic_that_takes_nothing_is_an_error(fresh: Fresh, broker: Broker) -> None:
+    topic = fresh("tiny", partitions=1, config={"max.message.bytes": "50"})
     with pytest.raises(KafkaError, match=f"{topic}-0 did not take a record"):
         write(broker.bootstrap, topic, islice(changes(1), 100))
 

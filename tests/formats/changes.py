@@ -61,6 +61,15 @@ def changes(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes | No
     ]
 
 
+def check_changes(spark: SparkSession, decoder: Decoder, expected: Mapping[Any, Any]) -> None:
+    """Each payload has its `changes`, or an error with this text; and no value of "secret" is shown."""
+    for (payload, outcome), decoded in zip(
+        expected.items(), changes(spark, decoder, list(expected)), strict=True
+    ):
+        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, payload
+        assert "secret" not in str(decoded)
+
+
 def details(spark: SparkSession, decoder: Decoder, payloads: Sequence[bytes], field: str) -> list[Any]:
     """The same for a field beside the row, without kinds: `metadata` or `unavailable`."""
     frame = spark.createDataFrame(list(enumerate(payloads)), "i INT, x BINARY").coalesce(1)

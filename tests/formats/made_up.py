@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.definition import FormatSpec
 from bridge.errors import DefinitionError
-from bridge.formats.base import NOTHING
+from bridge.formats.base import NOTHING, Options
 from bridge.options import DeclaredFormat
 from bridge.options.formats import register, unregister
 from bridge.peek.readers import Reader, as_json
@@ -38,7 +37,7 @@ def registered() -> Iterator[None]:
         unregister(UPPER.name)
 
 
-def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
+def check_document(format: str, row: RowType, options: Options) -> None:
     if row.fields[0].type.flink() != "STRING":
         raise DefinitionError(f"format '{format}' writes a STRING")
 
@@ -51,16 +50,11 @@ class UpperFormat:
     name = "upper"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> UpperDecoder:
         return UpperDecoder(row)
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> UpperEncoder:
+    def encoder(self, row: RowType, options: Options) -> UpperEncoder:
         return UpperEncoder(row)
 
 

@@ -6,7 +6,7 @@ The release of a broker, by the requests that it takes. tests/embedded/test_brok
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -21,9 +21,7 @@ from bridge.kafka.admin import broker_version
 from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets
 from bridge.secret import Secret
-from tests.kafka.topics import send, topic_of, transaction
-
-Unique = Callable[[str], str]
+from tests.kafka.topics import Fresh, Unique, send, topic_of, transaction
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +38,8 @@ def _at(name: str, first: int, second: int) -> Offsets:
     return Offsets({(name, 0): first, (name, 1): second})
 
 
-def test_describe_names_all_partitions_of_all_topics(broker: Broker, unique: Unique, filled: str) -> None:
-    other = unique("other")
-    broker.create_topic(other)
+def test_describe_names_all_partitions_of_all_topics(fresh: Fresh, broker: Broker, filled: str) -> None:
+    other = fresh("other")
     state = admin.describe(topic_of(filled, other, servers=broker.bootstrap))
     assert state.earliest == Offsets({(filled, 0): 0, (filled, 1): 0, (other, 0): 0})
     assert state.end == Offsets({(filled, 0): 3, (filled, 1): 0, (other, 0): 0})
@@ -50,10 +47,9 @@ def test_describe_names_all_partitions_of_all_topics(broker: Broker, unique: Uni
     assert state.ids[filled] != state.ids[other]
 
 
-def test_the_end_is_what_committed_readers_see(broker: Broker, unique: Unique) -> None:
+def test_the_end_is_what_committed_readers_see(fresh: Fresh, broker: Broker) -> None:
     """An open transaction is after the end, unless the definition reads uncommitted."""
-    name = unique("open")
-    broker.create_topic(name)
+    name = fresh("open")
     transaction(broker.bootstrap, name, [b"1"], commit=True)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{name}-open"})
     producer.init_transactions(20)
@@ -136,7 +132,7 @@ def test_bounded_modes(broker: Broker, filled: str, bounded: Bounded, end: tuple
 
 
 def commit(topic: Topic, offsets: Offsets) -> None:
-    with ConsumerGroup(topic) as group:
+    with closing(ConsumerGroup(topic)) as group:
         group.commit(offsets)
         group.check_commits(10)
 

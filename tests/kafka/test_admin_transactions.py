@@ -14,10 +14,8 @@ from bridge.definition import DeliveryGuarantee, Sink, Topic
 from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, OptionError, UnsupportedError
 from bridge.kafka import admin_transactions
-from tests.kafka.topics import send, topic_of
+from tests.kafka.topics import Unique, send, topic_of
 from tests.reader import messages
-
-Unique = Callable[[str], str]
 
 
 @pytest.fixture

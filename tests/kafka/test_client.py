@@ -27,7 +27,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.doctor import examine
 from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
-from bridge.session import log_file
+from bridge.watchdog import log_file
 from tests.kafka.certificates import PASSWORD
 from tests.kafka.places import SECRETS, WRONG, Place, jaas
 from tests.pipelines.world import World, upsert
@@ -99,7 +99,6 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(code: int) -> None:
         assert (refusing.asked == 1) == (other == Told.INVALID_GROUP_ID)
 
 
-slow = pytest.mark.slow
 Run = Callable[..., Summary]
 
 
@@ -176,7 +175,7 @@ def test_no_right_to_the_topic(guest: Guest) -> None:
         assert "DESCRIBE_CONFIGS" in next(f.text for f in findings if f.outcome is Outcome.WARNING)
 
 
-@slow
+@pytest.mark.slow
 def test_no_right_to_the_topic_in_a_transaction(guest: Guest) -> None:
     topic = guest.world.topic
     guest.exactly_once()
@@ -201,7 +200,7 @@ def test_no_right_to_transactions(guest: Guest) -> None:
     )
 
 
-@slow
+@pytest.mark.slow
 def test_a_group_that_may_not_be_used_is_a_warning_of_an_ingest(guest: Guest) -> None:
     """The group is for monitoring."""
     guest.place.allow("topic", guest.world.topic, "describe", "read")
@@ -209,7 +208,7 @@ def test_a_group_that_may_not_be_used_is_a_warning_of_an_ingest(guest: Guest) ->
     assert done.records_in == 1 and done.warning and "GROUP_AUTHORIZATION_FAILED" in done.warning
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
 def test_a_right_to_write_that_is_revoked_during_a_run(guest: Guest, guarantee: str) -> None:
     world, topic, reports = guest.world, guest.world.topic, list[BatchReport]()
@@ -234,7 +233,7 @@ def test_a_right_to_write_that_is_revoked_during_a_run(guest: Guest, guarantee: 
     assert len(reports) == 1
 
 
-@slow
+@pytest.mark.slow
 def test_a_right_to_read_that_is_revoked_during_a_run(guest: Guest) -> None:
     topic = guest.world.topic
     guest.place.allow("topic", topic, "describe", "read")

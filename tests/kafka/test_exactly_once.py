@@ -15,7 +15,7 @@ from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.errors import KafkaError
 from bridge.kafka.exactly_once import WHOLE_FILES, TransactionalSink, produce_files, produce_once
-from bridge.kafka.sink import ProduceResult
+from bridge.kafka.records import SendCounts
 from bridge.publish_progress import PublishRange
 from bridge.schema import (
     ArrayType,
@@ -27,7 +27,7 @@ from bridge.schema import (
     TableSchema,
 )
 from bridge.session import session_settings
-from tests.kafka.topics import topic_of
+from tests.kafka.topics import Fresh, topic_of
 from tests.ledger import committed
 from tests.public_api import PublicApi
 from tests.reader import messages
@@ -76,11 +76,10 @@ def _records(numbers: DataFrame) -> DataFrame:
 
 
 def test_headers_without_a_name_are_omitted(
-    spark: SparkSession, broker: Broker, unique: Callable[[str], str]
+    spark: SparkSession, fresh: Fresh, broker: Broker, unique: Callable[[str], str]
 ) -> None:
     """Those of a row and those of the sink, in transactions: of every key, and of none."""
-    name = unique("headers")
-    broker.create_topic(name)
+    name = fresh("headers")
     schema = TableSchema(
         (
             PhysicalColumn("id", ScalarType("STRING")),
@@ -132,7 +131,7 @@ class Files:
 
     def send(
         self, files: list[str] | None = None, read_settings: Mapping[str, str] = WHOLE_FILES
-    ) -> ProduceResult:
+    ) -> SendCounts:
         rows = self.rows.selectExpr("id AS n", "padding")
         records = rows.selectExpr(
             """CAST(concat('{"id":', n, '}') AS BINARY) AS key""",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Consumer
@@ -12,22 +12,19 @@ from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError
 from bridge.kafka.group_offsets import ConsumerGroup
 from bridge.offsets import Offsets
-from tests.kafka.topics import topic_of
-
-Unique = Callable[[str], str]
+from tests.kafka.topics import Fresh, Unique, topic_of
 
 
-def test_only_committed_offsets_are_returned(broker: Broker, unique: Unique) -> None:
-    name = unique("topic")
-    broker.create_topic(name, partitions=3)
+def test_only_committed_offsets_are_returned(fresh: Fresh, broker: Broker, unique: Unique) -> None:
+    name = fresh("topic", partitions=3)
     topic = topic_of(name, servers=broker.bootstrap, properties={"group.id": unique("group")})
     places = [(name, n) for n in range(3)]
-    with ConsumerGroup(topic) as group:
+    with closing(ConsumerGroup(topic)) as group:
         assert group.committed(places) == Offsets()
         group.commit(Offsets({(name, 0): 0, (name, 2): 7}))
         group.commit(Offsets())
         group.check_commits(10)
-    with ConsumerGroup(topic) as group:
+    with closing(ConsumerGroup(topic)) as group:
         assert group.committed(places) == Offsets({(name, 0): 0, (name, 2): 7})
 
 
@@ -44,7 +41,9 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
     while not member.assignment() and time.monotonic() < until:
         member.poll(0.2)
     try:
-        with ConsumerGroup(topic_of(name, servers=broker.bootstrap, properties={"group.id": named})) as group:
+        with closing(
+            ConsumerGroup(topic_of(name, servers=broker.bootstrap, properties={"group.id": named}))
+        ) as group:
             group.commit(Offsets({(name, 0): 1}))
             with pytest.raises(
                 KafkaError, match=f"group '{named}' refuses to commit offsets: .*UNKNOWN_MEMBER"
@@ -57,7 +56,7 @@ def test_a_group_with_members_takes_no_offsets_from_outside(broker: Broker, uniq
 
 def test_no_broker() -> None:
     with (
-        ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group,
+        closing(ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5)) as group,
         pytest.raises(
             KafkaError, match=r"127\.0\.0\.1:9: group 'KafkaSource-t' refuses to return its offsets"
         ),
@@ -67,7 +66,7 @@ def test_no_broker() -> None:
 
 @pytest.mark.slow  # librdkafka lets go of a commit on its way only after its own time-out
 def test_no_broker_to_commit_to() -> None:
-    with ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5) as group:
+    with closing(ConsumerGroup(topic_of("t", servers="127.0.0.1:9"), timeout=0.5)) as group:
         group.commit(Offsets({("t", 0): 1}))
         with pytest.raises(KafkaError, match="refuses to commit offsets"):
             group.check_commits(0.5)

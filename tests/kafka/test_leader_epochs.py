@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from bridge.embedded.broker import Broker
 from bridge.kafka.leader_epochs import Beginning, LeaderEpochs
-from tests.kafka.topics import send, topic_of, transaction
-
-Unique = Callable[[str], str]
+from tests.kafka.topics import Fresh, send, topic_of, transaction
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def _of(broker: Broker, topic: str, start: int, end: int) -> list[Beginning]:
-    with LeaderEpochs(topic_of(topic, servers=broker.bootstrap)) as epochs:
+    with closing(LeaderEpochs(topic_of(topic, servers=broker.bootstrap))) as epochs:
         return epochs.of(topic, 0, start, end)
 
 
@@ -42,16 +41,14 @@ def test_each_election_begins_an_epoch(restarted: Broker) -> None:
     assert _of(restarted, "e", 4, 6) == [("e", 0, 4, numbers[0]), ("e", 0, 5, numbers[1])]
 
 
-def test_no_records_no_epochs(broker: Broker, unique: Unique) -> None:
-    name = unique("topic")
-    broker.create_topic(name)
+def test_no_records_no_epochs(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("topic")
     assert _of(broker, name, 0, 0) == []
     assert _of(broker, name, 0, 5) == []
 
 
-def test_a_marker_at_the_end_is_no_record(broker: Broker, unique: Unique) -> None:
-    name = unique("topic")
-    broker.create_topic(name)
+def test_a_marker_at_the_end_is_no_record(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("topic")
     transaction(broker.bootstrap, name, [b"a", b"b"], commit=True)
     transaction(broker.bootstrap, name, [b"c"] * 5, commit=False)
     [(topic, partition, offset, epoch)] = _of(broker, name, 0, 9)

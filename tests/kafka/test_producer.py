@@ -6,7 +6,6 @@ Keys go where Java's default partitioner puts them: by its published examples, a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -16,9 +15,8 @@ from bridge.errors import KafkaError
 from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer, partitions_of
 from bridge.kafka.records import Records, SendCounts
+from tests.kafka.topics import Fresh
 from tests.reader import messages
-
-Unique = Callable[[str], str]
 
 
 @pytest.mark.parametrize(
@@ -41,10 +39,9 @@ def test_order_holds_with_and_without_idempotence(
     assert made["partitioner"] == "murmur2_random"
 
 
-def test_a_small_buffer_only_slows_down(broker: Broker, unique: Unique) -> None:
+def test_a_small_buffer_only_slows_down(fresh: Fresh, broker: Broker) -> None:
     """With room for two records at a time every record still arrives, in order."""
-    name = unique("narrow")
-    broker.create_topic(name)
+    name = fresh("narrow")
     user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
     with RecordProducer(producer_settings(user, checked=True)) as writer:
         writer.send(Records([name] * 50, [b"k"] * 50, [b"%d" % i for i in range(50)]))
@@ -53,10 +50,9 @@ def test_a_small_buffer_only_slows_down(broker: Broker, unique: Unique) -> None:
 
 
 @pytest.mark.parametrize("checked", [True, False])
-def test_a_failed_delivery_is_an_error_or_a_count(broker: Broker, unique: Unique, checked: bool) -> None:
+def test_a_failed_delivery_is_an_error_or_a_count(fresh: Fresh, broker: Broker, checked: bool) -> None:
     """The broker refuses records over the topic's limit: an error without payload, or a lost record."""
-    name = unique("limited")
-    broker.create_topic(name, config={"max.message.bytes": "1000"})
+    name = fresh("limited", config={"max.message.bytes": "1000"})
     user = {"bootstrap.servers": broker.bootstrap, "compression.type": "none"}
     settings = producer_settings(user, checked=checked)
     records = Records([name], [b"k"], [bytes(range(256)) * 40])
@@ -70,19 +66,17 @@ def test_a_failed_delivery_is_an_error_or_a_count(broker: Broker, unique: Unique
         assert (writer.counts.records, writer.counts.lost) == (1, 1)
 
 
-def test_a_record_too_large_for_the_client_is_named_by_hash(broker: Broker, unique: Unique) -> None:
-    name = unique("huge")
-    broker.create_topic(name)
+def test_a_record_too_large_for_the_client_is_named_by_hash(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("huge")
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     refused = pytest.raises(KafkaError, match=r"2000006 bytes .*SHA-256 begins 2bb80d53.*max\.request\.size")
     with refused, RecordProducer(settings) as writer:
         writer.send(Records([name], [b"secret"], [b"x" * 2_000_000]))
 
 
-def test_no_record_of_a_failed_attempt_is_sent_later(broker: Broker, unique: Unique) -> None:
+def test_no_record_of_a_failed_attempt_is_sent_later(fresh: Fresh, broker: Broker) -> None:
     """Leaving by an exception throws away what is queued."""
-    name = unique("dropped")
-    broker.create_topic(name)
+    name = fresh("dropped")
     user = {"bootstrap.servers": broker.bootstrap, "linger.ms": "60000"}
     writer = RecordProducer(producer_settings(user, checked=True))
 
@@ -149,9 +143,8 @@ def test_null_keys_and_unknown_topics_go_anywhere() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 6])
-def test_librdkafka_puts_them_there(broker: Broker, unique: Callable[[str], str], partitions: int) -> None:
-    topic = unique("murmur2")
-    broker.create_topic(topic, partitions=partitions)
+def test_librdkafka_puts_them_there(fresh: Fresh, broker: Broker, partitions: int) -> None:
+    topic = fresh("murmur2", partitions=partitions)
     keys: list[bytes | None] = [b"", b"\0", *(b"%d" % n**3 for n in range(50))]
     with RecordProducer(producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)) as writer:
         writer.send(Records([topic] * len(keys), keys, [b"v"] * len(keys)))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +12,7 @@ from bridge.errors import GapError, KafkaError
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.range_consumer import close_consumers, read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange
-from tests.kafka.topics import send, topic_of, transaction
-
-Unique = Callable[[str], str]
+from tests.kafka.topics import Fresh, send, topic_of, transaction
 
 
 @pytest.fixture(autouse=True)
@@ -56,10 +54,9 @@ def of(part: LatestValues) -> dict[bytes | None, bytes | None]:
     return {key: message.value() for key, message in part.records.items()}
 
 
-def test_the_last_value_of_each_key_is_kept(broker: Broker, unique: Unique) -> None:
+def test_the_last_value_of_each_key_is_kept(fresh: Fresh, broker: Broker) -> None:
     """Null, empty and binary keys and values are kept as they are; every record counts."""
-    name = unique("latest")
-    broker.create_topic(name)
+    name = fresh("latest")
     records = [(b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"b", None), (None, b""), (b"\xff", b"\x00")]
     send(broker.bootstrap, name, records)
     (part,) = read(broker, PartitionRange(name, 0, 0, 6)) or []
@@ -67,9 +64,8 @@ def test_the_last_value_of_each_key_is_kept(broker: Broker, unique: Unique) -> N
     assert part.read.records == 6 and part.range == PartitionRange(name, 0, 0, 6)
 
 
-def test_a_range_ends_before_its_end_and_the_next_goes_on_there(broker: Broker, unique: Unique) -> None:
-    name = unique("next")
-    broker.create_topic(name)
+def test_a_range_ends_before_its_end_and_the_next_goes_on_there(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("next")
     send(broker.bootstrap, name, [(b"k%d" % n, b"%d" % n) for n in range(100)])
     for start, end in ((0, 7), (7, 8), (8, 60), (20, 30), (60, 100)):
         (part,) = read(broker, PartitionRange(name, 0, start, end)) or []
@@ -81,11 +77,10 @@ def test_a_range_ends_before_its_end_and_the_next_goes_on_there(broker: Broker, 
 
 @pytest.mark.parametrize("partitions", [3, 6])
 def test_the_ranges_of_a_task_are_returned_in_their_order(
-    broker: Broker, unique: Unique, partitions: int
+    fresh: Fresh, broker: Broker, partitions: int
 ) -> None:
     """Few partitions have a consumer each, more share one: the result is the same."""
-    name = unique("several")
-    broker.create_topic(name, partitions=partitions)
+    name = fresh("several", partitions=partitions)
     for partition in range(partitions):
         send(broker.bootstrap, name, [(b"k%d" % n, b"%d" % partition) for n in range(9)], partition=partition)
     for start, end in ((0, 4), (4, 9)):
@@ -94,10 +89,9 @@ def test_the_ranges_of_a_task_are_returned_in_their_order(
         assert values(read(broker, *ranges)) == expected
 
 
-def test_a_range_ends_by_position(broker: Broker, unique: Unique) -> None:
+def test_a_range_ends_by_position(fresh: Fresh, broker: Broker) -> None:
     """Transaction markers and aborted records are neither returned nor waited for, wherever the range is cut."""
-    name = unique("txn")
-    broker.create_topic(name)
+    name = fresh("txn")
     transaction(broker.bootstrap, name, [b"a1", b"a2"], commit=False)  # offsets 0 to 2
     transaction(broker.bootstrap, name, [b"1", b"2"], commit=True)  # 3 to 5
     transaction(broker.bootstrap, name, [b"a3"], commit=False)  # 6 and 7
@@ -108,9 +102,8 @@ def test_a_range_ends_by_position(broker: Broker, unique: Unique) -> None:
     assert values(dirty) == [{b"k": b"a3"}]
 
 
-def test_records_that_are_gone_are_a_gap(broker: Broker, unique: Unique) -> None:
-    name = unique("gone")
-    broker.create_topic(name, config={"cleanup.policy": "delete"})
+def test_records_that_are_gone_are_a_gap(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("gone", config={"cleanup.policy": "delete"})
     send(broker.bootstrap, name, [(b"k", b"v")] * 9)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([TopicPartition(name, 0, 5)]).values():
@@ -120,26 +113,23 @@ def test_records_that_are_gone_are_a_gap(broker: Broker, unique: Unique) -> None
     assert values(read(broker, PartitionRange(name, 0, 5, 9))) == [{b"k": b"v"}]
 
 
-def test_a_partition_that_does_not_exist_is_a_gap(broker: Broker, unique: Unique) -> None:
-    name = unique("none")
-    broker.create_topic(name)
+def test_a_partition_that_does_not_exist_is_a_gap(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("none")
     with pytest.raises(GapError, match=rf"{name}-7: the partition no longer exists: "):
         read(broker, PartitionRange(name, 7, 0, 1), timeout=1.0)
 
 
-def test_a_range_that_never_ends_is_an_error_that_says_what_to_check(broker: Broker, unique: Unique) -> None:
-    name = unique("silent")
-    broker.create_topic(name)
+def test_a_range_that_never_ends_is_an_error_that_says_what_to_check(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("silent")
     with pytest.raises(
         KafkaError, match=rf"{name}-0 cannot be read: no record within 1 s.*Spark's executors reach"
     ):
         read(broker, PartitionRange(name, 0, 0, 1), timeout=1.0)
 
 
-def test_reading_stops_where_the_values_take_too_much(broker: Broker, unique: Unique) -> None:
+def test_reading_stops_where_the_values_take_too_much(fresh: Fresh, broker: Broker) -> None:
     """Superseded values do not count. The next range goes on there, and no record is read twice."""
-    name = unique("large")
-    broker.create_topic(name)
+    name = fresh("large")
     send(broker.bootstrap, name, [(b"same", b"x" * 1000)] * 50)
     assert values(read(broker, PartitionRange(name, 0, 0, 50), limit_bytes=5000)) == [{b"same": b"x" * 1000}]
     send(broker.bootstrap, name, [(b"%d" % n, b"x" * 1000) for n in range(50)])
@@ -155,11 +145,10 @@ def test_reading_stops_where_the_values_take_too_much(broker: Broker, unique: Un
 
 @pytest.mark.parametrize("partitions", [3, 6])
 def test_where_reading_stops_later_ranges_have_no_record(
-    broker: Broker, unique: Unique, partitions: int
+    fresh: Fresh, broker: Broker, partitions: int
 ) -> None:
     """Each partition has a consumer of its own, or all of them share one."""
-    name = unique("several")
-    broker.create_topic(name, partitions=partitions)
+    name = fresh("several", partitions=partitions)
     for partition in range(partitions):
         send(broker.bootstrap, name, [(b"%d" % n, b"x" * 1000) for n in range(20)], partition=partition)
     starts, found = [0] * partitions, [dict[bytes | None, bytes | None]() for _ in range(partitions)]

@@ -17,12 +17,12 @@ from bridge.kafka.transactions import OffsetMetadataStore, transactional_setting
 from bridge.publish_progress import PublishProgress
 from tests.kafka.desk import EXPECTED, IDS, Desk
 from tests.kafka.flaky import Flaky
+from tests.kafka.topics import Fresh
 
 
 @pytest.fixture
-def desk(broker: Broker, unique: Callable[[str], str]) -> Desk:
-    topic = unique("shard")
-    broker.create_topic(topic, partitions=2)
+def desk(fresh: Fresh, broker: Broker, unique: Callable[[str], str]) -> Desk:
+    topic = fresh("shard", partitions=2)
     return Desk(broker, topic, unique("tx"))
 
 

@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,14 +34,13 @@ from bridge.errors import KafkaError
 from bridge.kafka.arrow_records import ArrowRecords
 from bridge.kafka.client_settings import producer_settings
 from bridge.kafka.producer import RecordProducer, partitions_of
-from bridge.kafka.records import Records
-from bridge.kafka.sink import ProduceResult, SendTask, produce, produce_in_driver
+from bridge.kafka.records import Records, SendCounts
+from bridge.kafka.sink import SendTask, produce, produce_in_driver
 from bridge.partitioners import opened
 from bridge.secret import Secret
-from tests.kafka.topics import topic_of
+from tests.kafka.topics import Fresh, Unique, topic_of
 from tests.reader import messages
 
-Unique = Callable[[str], str]
 _ROWS = "key binary, value binary, version long"
 
 
@@ -63,11 +61,10 @@ def _history(spark: SparkSession, keys: int, versions: int) -> DataFrame:
     return spark.createDataFrame(rows, _ROWS)
 
 
-def test_keys_go_where_java_puts_them(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+def test_keys_go_where_java_puts_them(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
     """Murmur2 as in Java's default partitioner: for every length (it hashes four bytes at a time, and the rest), bytes
     with and without a sign bit, non-ASCII text and documents; asked of the Java client's own class."""
-    name = unique("keys")
-    broker.create_topic(name, partitions=7)
+    name = fresh("keys", partitions=7)
     dice = random.Random(42)
     keys = {b"", "ключ-鍵".encode(), b"x" * 10_000, b"\xff" * 10_003}
     keys |= {bytes([byte]) for byte in range(256)}
@@ -81,10 +78,9 @@ def test_keys_go_where_java_puts_them(spark: SparkSession, broker: Broker, uniqu
     assert len(set(partitions.values())) == 7
 
 
-def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
     """Unbuffered: nothing lost, nothing twice, each key's versions ascending; deletes are null values."""
-    name = unique("order")
-    broker.create_topic(name, partitions=3)
+    name = fresh("order", partitions=3)
     topic = topic_of(name, servers=broker.bootstrap, sink=Sink(parallelism=3))
     result = produce(_history(spark, 50, 20).repartition(5), topic, order_by=["version"])
     got: dict[bytes | None, list[bytes | None]] = {}
@@ -96,7 +92,7 @@ def test_every_change_of_a_key_arrives_in_order(spark: SparkSession, broker: Bro
     assert got == expected
     values = [v for history in expected.values() for v in history]
     size = sum(len(k) * 20 for k in expected) + sum(len(v) for v in values if v is not None)
-    assert result == ProduceResult(records=1000, tombstones=values.count(None), bytes=size)
+    assert result == SendCounts(records=1000, tombstones=values.count(None), bytes=size)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +125,9 @@ def _places(broker: Broker, topic: str) -> dict[bytes | None, int | None]:
 
 
 def test_a_buffer_sends_the_last_change_of_each_key(
-    spark: SparkSession, broker: Broker, unique: Unique
+    spark: SparkSession, fresh: Fresh, broker: Broker
 ) -> None:
-    name = unique("buffered")
-    broker.create_topic(name, partitions=3)
+    name = fresh("buffered", partitions=3)
     sink = Sink(buffer_rows=10_000, buffer_interval_ms=600_000)
     result = produce(
         _history(spark, 50, 20),
@@ -144,7 +139,7 @@ def test_a_buffer_sends_the_last_change_of_each_key(
     assert len(got) == result.records == 50
 
 
-def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+def test_metadata_is_written(spark: SparkSession, fresh: Fresh, broker: Broker, unique: Unique) -> None:
     """Timestamps to the millisecond, headers (those without a name are left out), and the topic, each null or not."""
     one, two = unique("one"), unique("two")
     broker.create_topic(one)
@@ -165,8 +160,7 @@ def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique
     assert first.headers() == [("h", b"x"), ("n", None)]
     assert abs(second.timestamp()[1] / 1000 - dt.datetime.now().timestamp()) < 600
     assert second.headers() is None
-    other = unique("other")
-    broker.create_topic(other)
+    other = fresh("other")
     allowed = rf"Expected topic to be in: \[{one}, {other}\] but was: {two}"
     with pytest.raises(KafkaError, match=f"The topic of the sink record is not valid. {allowed}"):
         produce(frame, topic_of(one, other, servers=broker.bootstrap))
@@ -180,31 +174,26 @@ def test_metadata_is_written(spark: SparkSession, broker: Broker, unique: Unique
     assert produce(nobody, topic_of(one, servers=broker.bootstrap)).records == 2
 
 
-def test_records_without_a_key_format_are_sent_too(
-    spark: SparkSession, broker: Broker, unique: Unique
-) -> None:
-    name = unique("append")
-    broker.create_topic(name)
+def test_records_without_a_key_format_are_sent_too(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
+    name = fresh("append")
     frame = spark.range(10).selectExpr(
         "CAST(NULL AS BINARY) AS key", "CAST(CAST(id AS STRING) AS BINARY) AS value"
     )
     topic = topic_of(name, servers=broker.bootstrap, keyed=False, sink=Sink(parallelism=1))
-    assert produce(frame, topic) == ProduceResult(records=10, tombstones=0, bytes=10)
+    assert produce(frame, topic) == SendCounts(records=10, tombstones=0, bytes=10)
     records = list(messages(broker.bootstrap, name))
     assert sorted((m.key(), m.value()) for m in records) == [(None, b"%d" % i) for i in range(10)]
 
 
-def test_nothing_to_send_is_nothing_sent(spark: SparkSession, broker: Broker, unique: Unique) -> None:
-    name = unique("empty")
-    broker.create_topic(name)
+def test_nothing_to_send_is_nothing_sent(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
+    name = fresh("empty")
     empty = spark.createDataFrame([], _ROWS)
-    assert produce(empty, topic_of(name, servers=broker.bootstrap)) == ProduceResult()
+    assert produce(empty, topic_of(name, servers=broker.bootstrap)) == SendCounts()
 
 
-def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+def test_what_the_broker_refuses_fails_the_batch(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
     """Topic, partition and reason reach the caller, the payload does not; `none` counts instead."""
-    name = unique("limited")
-    broker.create_topic(name, config={"max.message.bytes": "1000"})
+    name = fresh("limited", config={"max.message.bytes": "1000"})
     frame = spark.createDataFrame(
         [(b"k", random.Random(1).randbytes(5000)), (b"l", b"v")], "key binary, value binary"
     )
@@ -306,30 +295,27 @@ def rows(records: list[tuple[bytes, bytes, bool]]) -> pa.Table:
     )
 
 
-def test_records_and_tombstones(broker: Broker, unique: Unique) -> None:
-    name = unique("driver")
-    broker.create_topic(name, partitions=5)
+def test_records_and_tombstones(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("driver", partitions=5)
     topic = topic_of(name, servers=broker.bootstrap)
     keys = [b"k%d" % n for n in range(40)]
     given = rows([(key, b"v", key.endswith(b"7")) for key in keys])
     parts = pa.concat_tables([given.slice(0, 13), given.slice(13)])
     assert parts[RETRACTS].num_chunks == 2
-    assert produce_in_driver(parts, topic, ENCODER) == ProduceResult(40, 4, sum(map(len, keys)) + 36, 0)
+    assert produce_in_driver(parts, topic, ENCODER) == SendCounts(40, 4, sum(map(len, keys)) + 36, 0)
     found = {m.key(): (m.value(), m.partition()) for m in messages(broker.bootstrap, name)}
     at = dict(zip(keys, partitions_of(keys, 5), strict=True))
     assert found == {key: (None if key.endswith(b"7") else b"v", at[key]) for key in keys}
 
 
-def test_no_records(broker: Broker, unique: Unique) -> None:
-    name = unique("driver")
-    broker.create_topic(name)
+def test_no_records(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("driver")
     topic = topic_of(name, servers=broker.bootstrap)
-    assert produce_in_driver(rows([]), topic, ENCODER) == ProduceResult()
+    assert produce_in_driver(rows([]), topic, ENCODER) == SendCounts()
 
 
-def test_a_buffer_has_the_last_record_of_a_key(broker: Broker, unique: Unique) -> None:
-    name = unique("driver")
-    broker.create_topic(name)
+def test_a_buffer_has_the_last_record_of_a_key(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("driver")
     sink = Sink(buffer_rows=100, buffer_interval_ms=600_000)
     topic = topic_of(name, servers=broker.bootstrap, sink=sink)
     assert produce_in_driver(rows([(b"k", b"1", False), (b"k", b"2", False)]), topic, ENCODER).records == 1
@@ -337,11 +323,8 @@ def test_a_buffer_has_the_last_record_of_a_key(broker: Broker, unique: Unique) -
 
 
 @pytest.mark.parametrize("guarantee", [DeliveryGuarantee.AT_LEAST_ONCE, DeliveryGuarantee.NONE])
-def test_a_record_that_the_broker_refuses(
-    broker: Broker, unique: Unique, guarantee: DeliveryGuarantee
-) -> None:
-    name = unique("driver")
-    broker.create_topic(name, config={"max.message.bytes": "1000"})
+def test_a_record_that_the_broker_refuses(fresh: Fresh, broker: Broker, guarantee: DeliveryGuarantee) -> None:
+    name = fresh("driver", config={"max.message.bytes": "1000"})
     sink = Sink(delivery_guarantee=guarantee)
     topic = topic_of(name, servers=broker.bootstrap, sink=sink)
     large = rows([(b"k", random.Random(1).randbytes(5000), False), (b"j", b"y", False)])
@@ -370,9 +353,8 @@ class Routes(Partitioner):
 """
 
 
-def test_fixed_fills_one_partition_per_task(spark: SparkSession, broker: Broker, unique: Unique) -> None:
-    name = unique("fixed")
-    broker.create_topic(name, partitions=3)
+def test_fixed_fills_one_partition_per_task(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
+    name = fresh("fixed", partitions=3)
     frame = spark.range(0, 300, numPartitions=2).selectExpr(
         "CAST(NULL AS BINARY) AS key", "CAST(CAST(id AS STRING) AS BINARY) AS value"
     )
@@ -384,11 +366,10 @@ def test_fixed_fills_one_partition_per_task(spark: SparkSession, broker: Broker,
     assert counts == [150, 150, 0]
 
 
-def test_round_robin_changes_partitions_over_time(broker: Broker, unique: Unique) -> None:
+def test_round_robin_changes_partitions_over_time(fresh: Fresh, broker: Broker) -> None:
     """Sticky as Kafka's default for records without keys: librdkafka chooses another partition every 10 ms, once it
     has the metadata of all; until then it delays records, or knows only some partitions."""
-    name = unique("spread")
-    broker.create_topic(name, partitions=3)
+    name = fresh("spread", partitions=3)
     settings = producer_settings({"bootstrap.servers": broker.bootstrap}, checked=True)
     with RecordProducer(settings, partitioner=opened("round-robin", 0, 1)) as writer:
         deadline, partitions = time.monotonic() + 30, set[int | None]()
@@ -423,10 +404,9 @@ def test_a_user_defined_class(spark: SparkSession, broker: Broker, unique: Uniqu
 
 
 def test_a_producer_without_spark_partitions_records_with_headers_and_full_buffers(
-    broker: Broker, unique: Unique
+    fresh: Fresh, broker: Broker
 ) -> None:
-    name = unique("writer")
-    broker.create_topic(name, partitions=4)
+    name = fresh("writer", partitions=4)
     user = {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": "2", "linger.ms": "0"}
     settings = producer_settings(user, checked=True)
     records = Records([name] * 20, [b"k"] * 20, [b"v"] * 20, headers=[[("h", b"x")]] * 20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from bridge.kafka.records import Records, SendCounts
 from bridge.kafka.sink import ProducerPool
 from bridge.partitioners import opened
 from tests.faults.ground import QUICK_RETURN
+from tests.kafka.topics import Fresh, Unique
 from tests.reader import messages
 
-Unique = Callable[[str], str]
 _KEYS = [b"%d" % n for n in range(60)]
 
 
@@ -56,10 +56,9 @@ def _places(broker: Broker, topic: str, value: bytes) -> dict[bytes | None, int 
 
 
 def test_the_next_block_reuses_the_producer_with_counts_of_its_own(
-    pool: ProducerPool, broker: Broker, unique: Unique
+    fresh: Fresh, pool: ProducerPool, broker: Broker
 ) -> None:
-    topic = unique("again")
-    broker.create_topic(topic)
+    topic = fresh("again")
     first = _send(pool, broker, topic, b"1")
     counts = first.counts
     assert _send(pool, broker, topic, b"22") is first
@@ -96,9 +95,8 @@ def test_keys_are_partitioned_by_the_count_at_the_batch_s_start(
     assert _places(broker, topic, b"after") == dict(zip(_KEYS, partitions_of(_KEYS, after), strict=True))
 
 
-def test_a_topic_that_never_gets_as_many_partitions(broker: Broker, unique: Unique) -> None:
-    topic = unique("small")
-    broker.create_topic(topic, partitions=2)
+def test_a_topic_that_never_gets_as_many_partitions(fresh: Fresh, broker: Broker) -> None:
+    topic = fresh("small", partitions=2)
     producer = RecordProducer(_settings(broker), partition_counts={topic: 3}, metadata_seconds=0.5)
     with (
         pytest.raises(
@@ -124,11 +122,10 @@ def test_other_topics_settings_and_guarantees_have_another_one(
 
 
 def test_a_producer_whose_block_failed_is_not_reused(
-    pool: ProducerPool, broker: Broker, unique: Unique
+    fresh: Fresh, pool: ProducerPool, broker: Broker
 ) -> None:
     """Its queued records are discarded, and results of them may still arrive."""
-    topic = unique("failed")
-    broker.create_topic(topic)
+    topic = fresh("failed")
     first = _send(pool, broker, topic)
     with (
         contextlib.suppress(ZeroDivisionError),
@@ -141,20 +138,16 @@ def test_a_producer_whose_block_failed_is_not_reused(
     assert _send(pool, broker, topic) is not first
 
 
-def test_concurrent_blocks_have_separate_producers(
-    pool: ProducerPool, broker: Broker, unique: Unique
-) -> None:
-    topic = unique("both")
-    broker.create_topic(topic)
+def test_concurrent_blocks_have_separate_producers(fresh: Fresh, pool: ProducerPool, broker: Broker) -> None:
+    topic = fresh("both")
     packing, settings = ArrowRecords((topic,)), _settings(broker)
     with pool.producer(packing, settings) as one, pool.producer(packing, settings) as two:
         assert one is not two
 
 
-def test_a_producer_that_was_idle_too_long_is_not_reused(broker: Broker, unique: Unique) -> None:
+def test_a_producer_that_was_idle_too_long_is_not_reused(fresh: Fresh, broker: Broker) -> None:
     pool = ProducerPool(idle_seconds=0.0)
-    topic = unique("old")
-    broker.create_topic(topic)
+    topic = fresh("old")
     first = _send(pool, broker, topic)
     assert _send(pool, broker, topic) is not first
 
@@ -167,10 +160,9 @@ def test_the_number_of_idle_producers_is_bounded(pool: ProducerPool, broker: Bro
 
 
 def test_a_deleted_topic_is_the_same_error_as_of_a_new_producer(
-    pool: ProducerPool, broker: Broker, unique: Unique
+    fresh: Fresh, pool: ProducerPool, broker: Broker
 ) -> None:
-    topic = unique("gone")
-    broker.create_topic(topic)
+    topic = fresh("gone")
     more = {"delivery.timeout.ms": "2000"}
     for _ in range(2):
         with pool.producer(ArrowRecords((topic,)), _settings(broker, **more)) as producer:
@@ -204,11 +196,10 @@ def test_a_producer_that_lost_its_broker_is_not_reused(pool: ProducerPool, morta
 
 
 def test_threads_share_a_pool_and_no_two_have_one_producer(
-    pool: ProducerPool, broker: Broker, unique: Unique
+    fresh: Fresh, pool: ProducerPool, broker: Broker
 ) -> None:
     """Several pipelines of one process send in the driver (docs/adr/046)."""
-    topic = unique("threads")
-    broker.create_topic(topic)
+    topic = fresh("threads")
     in_use: set[int] = set()
     twice: list[int] = []
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
@@ -12,9 +10,7 @@ from bridge.definition import Topic
 from bridge.embedded.broker import Broker
 from bridge.kafka import admin, source
 from bridge.offsets import Offsets
-from tests.kafka.topics import send, topic_of, transaction
-
-Unique = Callable[[str], str]
+from tests.kafka.topics import Fresh, Unique, send, topic_of, transaction
 
 
 def _values(frame: DataFrame) -> list[bytes]:
@@ -27,10 +23,9 @@ def _everything(spark: SparkSession, topic: Topic) -> DataFrame:
     return source.read(spark, topic, state.earliest, state.end)
 
 
-def test_a_record_is_read_complete(spark: SparkSession, broker: Broker, unique: Unique) -> None:
+def test_a_record_is_read_complete(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
     """The columns are those documented; null, empty and binary payloads, headers and the timestamp are preserved."""
-    name = unique("whole")
-    broker.create_topic(name)
+    name = fresh("whole")
     send(broker.bootstrap, name, [(b"\xff\x00", b"")], timestamp=1_700_000_000_123, headers=[("h", b"\x01")])
     send(broker.bootstrap, name, [(b"k", None)])
     frame = _everything(spark, topic_of(name, servers=broker.bootstrap))
@@ -46,11 +41,10 @@ def test_a_record_is_read_complete(spark: SparkSession, broker: Broker, unique: 
 
 @pytest.mark.parametrize("parallelism", [None, 3])
 def test_batches_end_by_position(
-    spark: SparkSession, broker: Broker, unique: Unique, parallelism: int | None
+    spark: SparkSession, fresh: Fresh, broker: Broker, parallelism: int | None
 ) -> None:
     """Committed records are read, aborted ones are not; markers and aborts at the end do not block the read."""
-    name = unique("txn")
-    broker.create_topic(name)
+    name = fresh("txn")
     topic = topic_of(name, servers=broker.bootstrap, parallelism=parallelism)
     assert _values(_everything(spark, topic)) == []
     transaction(broker.bootstrap, name, [b"a1", b"a2"], commit=False)
@@ -65,9 +59,8 @@ def test_batches_end_by_position(
     assert _values(source.read(spark, topic, Offsets({(name, 0): 7}), state.end)) == []
 
 
-def test_aborted_records_are_read_when_asked_for(spark: SparkSession, broker: Broker, unique: Unique) -> None:
-    name = unique("dirty")
-    broker.create_topic(name)
+def test_aborted_records_are_read_when_asked_for(spark: SparkSession, fresh: Fresh, broker: Broker) -> None:
+    name = fresh("dirty")
     transaction(broker.bootstrap, name, [b"a"], commit=False)
     loose = topic_of(name, servers=broker.bootstrap, properties={"isolation.level": "read_uncommitted"})
     assert _values(_everything(spark, loose)) == [b"a"]
@@ -92,10 +85,9 @@ def test_only_the_partitions_of_the_end_are_read(spark: SparkSession, broker: Br
 
 
 def test_deleted_offsets_fail_the_job_and_are_never_skipped(
-    spark: SparkSession, broker: Broker, unique: Unique
+    spark: SparkSession, fresh: Fresh, broker: Broker
 ) -> None:
-    name = unique("expired")
-    broker.create_topic(name)
+    name = fresh("expired")
     send(broker.bootstrap, name, [(b"k", b"%d" % i) for i in range(4)])
     topic = topic_of(name, servers=broker.bootstrap)
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -110,11 +102,10 @@ def test_deleted_offsets_fail_the_job_and_are_never_skipped(
 
 @pytest.mark.parametrize("discovery", [300_000, 0])
 def test_streams_read_new_partitions_unless_discovery_is_off(
-    spark: SparkSession, broker: Broker, unique: Unique, tmp_path: object, discovery: int
+    spark: SparkSession, fresh: Fresh, broker: Broker, tmp_path: object, discovery: int
 ) -> None:
     """A stream starts at its offsets, respects its limit, and reads added partitions from their earliest offset."""
-    name = unique("stream")
-    broker.create_topic(name)
+    name = fresh("stream")
     send(broker.bootstrap, name, [(b"k", b"%d" % i) for i in range(4)])
     topic = topic_of(name, servers=broker.bootstrap, discovery_interval_ms=discovery)
     sizes: list[int] = []

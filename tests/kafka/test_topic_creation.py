@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
@@ -13,9 +12,7 @@ from bridge.embedded.broker import Broker
 from bridge.errors import KafkaError, TopicMissingError
 from bridge.kafka import topic_creation
 from bridge.kafka.client import AdminSession
-from tests.kafka.topics import topic_of
-
-Unique = Callable[[str], str]
+from tests.kafka.topics import Fresh, Unique, topic_of
 
 
 def test_absent_topics_are_created_as_described_once(broker: Broker, unique: Unique) -> None:
@@ -42,10 +39,9 @@ def test_the_broker_s_defaults(broker: Broker, unique: Unique) -> None:
 
 
 def test_an_existing_topic_is_not_changed_and_its_differences_are_warnings(
-    broker: Broker, unique: Unique
+    fresh: Fresh, broker: Broker
 ) -> None:
-    name = unique("there")
-    broker.create_topic(name, partitions=2)
+    name = fresh("there", partitions=2)
     wanted = TopicCreation(3, None, {"cleanup.policy": "compact"})
     first, second = topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=wanted))
     assert first.startswith(f"topic '{name}' has 2 partitions, topic.create names 3; it is left as it is")
@@ -54,9 +50,8 @@ def test_an_existing_topic_is_not_changed_and_its_differences_are_warnings(
     assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap)) == [second]
 
 
-def test_policies_are_compared_value_by_value(broker: Broker, unique: Unique) -> None:
-    name = unique("both")
-    broker.create_topic(name, config={"cleanup.policy": "compact,delete"})
+def test_policies_are_compared_value_by_value(fresh: Fresh, broker: Broker) -> None:
+    name = fresh("both", config={"cleanup.policy": "compact,delete"})
     same = TopicCreation(config={"cleanup.policy": "delete, compact"})
     other = TopicCreation(config={"cleanup.policy": "delete"})
     assert topic_creation.prepare_topics(topic_of(name, servers=broker.bootstrap, create=same)) == []
@@ -88,10 +83,9 @@ def test_a_topic_that_the_broker_refuses_to_create(
 
 
 def test_a_login_that_may_not_read_configurations_continues(
-    broker: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    fresh: Fresh, broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = unique("secret")
-    broker.create_topic(name)
+    name = fresh("secret")
     request = AdminSession.request
 
     def refuse(self: AdminSession, action: str, *args: object, **more: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Producer
@@ -13,6 +13,12 @@ from bridge.kafka.admin import describe
 from bridge.schema import RowType, TableSchema
 
 _NO_FORMAT = FormatSpec("raw", {}, RowType(()), ())
+
+
+Unique = Callable[[str], str]
+"""The fixture `unique`."""
+Fresh = Callable[..., str]
+"""The fixture `fresh`."""
 
 
 def topic_of(

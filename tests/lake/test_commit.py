@@ -125,9 +125,6 @@ def test_threads_commit_to_one_table(tmp_path: Path, seconds: float) -> None:
         assert all((tmp_path / action["add"]["path"]).is_file() for action in actions)
 
 
-NONE = ROWS.slice(0, 0)
-
-
 class Disk:
     """What has reached the disk: the bytes of synced files, and the names in synced folders."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bridge import config
 from bridge.definition import Definition
+from tests.config.files import pipeline_text
 
 NOBODY = "127.0.0.1:1"
 """An address at which no broker answers."""
@@ -23,11 +24,9 @@ def pipeline(
 ) -> Definition:
     """Write a pipeline file and load it."""
     file = folder / f"{name}.yaml"
+    options = {"topic": topic, "properties.bootstrap.servers": servers}
+    columns, checkpoint = "id BIGINT, PRIMARY KEY (id) NOT ENFORCED", f"checkpoint: checkpoint-{name}{run}"
     file.write_text(
-        f"version: 1\nname: {name}\ntopic:\n  ddl: |\n"
-        "    CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH (\n"
-        f"      'connector' = 'upsert-kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}',\n"
-        "      'key.format' = 'json', 'value.format' = 'json')\n"
-        f"delta: {{{delta}}}\nrun: {{checkpoint: checkpoint-{name}{run}}}\n{sections}"
+        pipeline_text(columns, options, name=name, delta=delta, run=checkpoint, sections=sections)
     )
     return config.load(file)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from bridge.pages.pipeline_line import (
 )
 from bridge.publish_progress import PublishProgress
 from tests.history.logs import Log
+from tests.kafka.topics import Fresh
 from tests.metrics.test_prometheus import free_address
 from tests.pages.files import pipeline
 
@@ -63,11 +63,8 @@ def lease(definition: Definition, side: str = "ingest") -> None:
     (folder / f"{side}.lease.json").write_text(owner.to_json())
 
 
-def test_the_lag_of_a_stopped_ingest_by_partition(
-    broker: Broker, tmp_path: Path, unique: Callable[[str], str]
-) -> None:
-    topic = unique("orders")
-    broker.create_topic(topic, partitions=3)
+def test_the_lag_of_a_stopped_ingest_by_partition(fresh: Fresh, broker: Broker, tmp_path: Path) -> None:
+    topic = fresh("orders", partitions=3)
     definition = pipeline(tmp_path, servers=broker.bootstrap, topic=topic)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for partition, records in enumerate((35, 40, 0)):

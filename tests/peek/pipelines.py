@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge import config
 from bridge.definition import Definition, FormatSpec
+from tests.config.files import pipeline_text
 
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED"
 
@@ -21,20 +22,10 @@ def write(
     **options: str | None,
 ) -> Path:
     """A pipeline file; `options` are those of WITH with `__` for `.` and `_` for `-`, None takes one away."""
-    made: dict[str, str | None] = {
-        "connector": "upsert-kafka",
-        "topic": topic,
-        "properties.bootstrap.servers": servers,
-        "key.format": "json",
-        "value.format": "json",
-    }
+    made: dict[str, str | None] = {"topic": topic, "properties.bootstrap.servers": servers}
     made |= {name.replace("__", ".").replace("_", "-"): value for name, value in options.items()}
-    shown = ", ".join(f"'{name}' = '{value}'" for name, value in made.items() if value is not None)
     file = folder / "peek.yaml"
-    file.write_text(
-        f"version: 1\nname: peeked\ntopic:\n  ddl: |\n    CREATE TABLE t ({columns}) WITH ({shown})\n"
-        f"delta: {{path: table}}\nrun: {{checkpoint: checkpoint}}\n{sections}"
-    )
+    file.write_text(pipeline_text(columns, made, name="peeked", sections=sections))
     return file
 
 

@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import fastavro
@@ -18,7 +17,7 @@ from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import DefinitionError, KafkaError
 from bridge.peek import Start, peek
-from tests.kafka.topics import send, transaction
+from tests.kafka.topics import Fresh, send, transaction
 from tests.peek.pipelines import definition, write
 
 
@@ -27,10 +26,9 @@ def document(id: int, name: str = "a") -> tuple[bytes, bytes]:
 
 
 @pytest.fixture
-def topic(broker: Broker, unique: Callable[[str], str]) -> str:
+def topic(fresh: Fresh, broker: Broker) -> str:
     """Ten records on two partitions, a second apart: ids 0 to 9, the last one a tombstone."""
-    name = unique("peeked")
-    broker.create_topic(name, partitions=2)
+    name = fresh("peeked", partitions=2)
     for id in range(10):
         key, value = document(id)
         row = (key, None if id == 9 else value)
@@ -60,11 +58,10 @@ def test_records_of_one_key(tmp_path: Path, broker: Broker, topic: str) -> None:
 
 
 def test_the_newest_of_a_partition_that_ends_with_markers(
-    tmp_path: Path, broker: Broker, unique: Callable[[str], str]
+    fresh: Fresh, tmp_path: Path, broker: Broker
 ) -> None:
     """Aborted records and markers have offsets, and are not shown."""
-    name = unique("markers")
-    broker.create_topic(name, partitions=1)
+    name = fresh("markers", partitions=1)
     send(broker.bootstrap, name, [document(1), document(2)])
     for _ in range(3):
         transaction(broker.bootstrap, name, [b"aborted"] * 5, commit=False)
@@ -82,10 +79,9 @@ def test_an_illegal_start() -> None:
 
 
 def test_bytes_that_cannot_be_decoded_are_shown(
-    tmp_path: Path, broker: Broker, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+    fresh: Fresh, tmp_path: Path, broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = unique("bytes")
-    broker.create_topic(name, partitions=1)
+    name = fresh("bytes", partitions=1)
     send(broker.bootstrap, name, [(None, b"{broken"), document(1)], headers=[("trace", b"7")])
     file = str(write(tmp_path, name, servers=broker.bootstrap))
     assert main(["peek", file]) == 0
@@ -101,10 +97,9 @@ def test_bytes_that_cannot_be_decoded_are_shown(
 
 
 def test_what_a_pipeline_hides_is_not_shown(
-    tmp_path: Path, broker: Broker, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+    fresh: Fresh, tmp_path: Path, broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = unique("hidden")
-    broker.create_topic(name, partitions=1)
+    name = fresh("hidden", partitions=1)
     secret = document(1, "Ada")
     send(broker.bootstrap, name, [secret, (b"Ada", b"{Ada")], headers=[("who", b"Ada")])
     some = write(tmp_path, name, servers=broker.bootstrap, sections="peek: {hide: [name]}\n")
@@ -128,11 +123,10 @@ def test_hiding_an_unknown_field_is_refused(tmp_path: Path) -> None:
 
 
 def test_confluent_avro_is_read_by_the_writers_schema(
-    tmp_path: Path, broker: Broker, registry: SchemaRegistryServer, unique: Callable[[str], str]
+    fresh: Fresh, tmp_path: Path, broker: Broker, registry: SchemaRegistryServer
 ) -> None:
     """A writer with another field, written by fastavro."""
-    name = unique("framed")
-    broker.create_topic(name, partitions=1)
+    name = fresh("framed", partitions=1)
     schema = {"type": "record", "name": "r", "fields": [{"name": "more", "type": "string"}]}
     id = SchemaRegistryClient({"url": registry.url}).register_schema(
         f"{name}-value", Schema(json.dumps(schema), "AVRO")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bridge.pipelines.compare.verify import verify
+from tests.pipelines.world import Record, World
 
 Row = Mapping[str, Any]
 
@@ -21,6 +28,17 @@ class Event:
 
 TRUNCATE = Event(-1)
 """A record that deletes all rows."""
+
+
+def record(event: Event, before: Row | None = None) -> Record:
+    """The record of an upsert topic, or with the columns of the row `before`, of Debezium."""
+    document = None if event.row is None else {"id": event.key, **event.row}
+    if before is None:
+        return json.dumps({"id": event.key}), None if document is None else json.dumps(document)
+    if event == TRUNCATE:
+        return None, json.dumps({"op": "t", "source": {"table": "t"}})
+    change = {"before": {"id": event.key, **before}, "after": document, "op": "u" if document else "d"}
+    return None, json.dumps(change)
 
 
 def soft_deleted(events: Iterable[Event]) -> dict[int, tuple[Row, int | None]]:
@@ -91,3 +109,28 @@ def partly_updated(events: Iterable[Event], by: str) -> dict[int, dict[str, Any]
             for name, value in event.row.items()
         }
     return rows
+
+
+def check_any_cut(
+    events: st.SearchStrategy[list[Event]],
+    make: Callable[[str], World],
+    send: Callable[[World, Sequence[Event]], None],
+    rows: Callable[[World], object],
+    oracle: Callable[[Sequence[Event]], object],
+) -> None:
+    """Ingest drawn events by two runs, in batches of a drawn size, into a world that `make` makes in a folder: after
+    each run its `rows` are the oracle's, and at the end `verify` finds no difference."""
+    number = iter(range(1_000))
+
+    @given(events, st.integers(1, 30), st.integers(0, 30))
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(drawn: list[Event], batch: int, first: int) -> None:
+        world = make(f"of{next(number)}")
+        for begin, end in ((0, first), (first, len(drawn))):
+            if drawn[begin:end]:
+                send(world, drawn[begin:end])
+                world.batches({"max-offsets-per-batch": batch})
+                assert rows(world) == oracle(drawn[:end])
+        assert verify(world.spark, world.definition()).equal
+
+    check()

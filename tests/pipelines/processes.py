@@ -27,16 +27,22 @@ CONF = (
 JAVA = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+Arm = Callable[[str, str], Path]
+"""The fixture `arm`."""
+Prepare = Callable[..., tuple[World, Ledger]]
+"""`prepared` with the fixtures of a test: the fixture `prepare`."""
+
+
 def prepared(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], shards: int = 3
+    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **options: str | None
 ) -> tuple[World, Ledger]:
     """An exactly-once publish of several transactions a shard and several chunks a snapshot, and its ledger."""
-    options = {
+    defaults = {
         "sink.delivery-guarantee": "exactly-once",
         "sink.transactional-id-prefix": unique("tx"),
-        "sink.parallelism": str(shards),
+        "sink.parallelism": "3",
     }
-    world = World.make(spark, broker, lake, unique, options=options)
+    world = World.make(spark, broker, lake, unique, options={**defaults, **options})
     world.sections = "publish: {transaction-rows: 10, snapshot-chunk-rows: 40}\n"
     ledger = Ledger(spark, f"{lake}/table")
     ledger.create()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
@@ -14,9 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from bridge import config
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
+from bridge.metrics import BatchReport
+from tests.config.files import pipeline_text
 from tests.reader import messages
 
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED"
+
+ONE = Decimal("1.00")
+"""The amount of `value`."""
+ROWS = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
+"""Options of a topic whose records are rows to append."""
+DEBEZIUM = {**ROWS, "value.format": "debezium-json"}
 
 Record = tuple[str | bytes | None, str | bytes | None]
 
@@ -39,28 +49,31 @@ class World:
     def make(
         cls, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], **more: Any
     ) -> World:
-        """A world with a fresh topic of three partitions, compacted (such a topic takes no null keys)."""
+        """A world with a fresh topic of three partitions, compacted (such a topic takes no null keys).
+
+        `folder` is below `lake`: worlds of one test with tables of their own have different ones.
+        """
+        folder = lake / more.pop("folder", ".")
+        folder.mkdir(exist_ok=True)
         topic = unique("topic")
         config = {"cleanup.policy": more.pop("cleanup", "compact")}
         broker.create_topic(topic, partitions=more.pop("partitions", 3), config=config)
-        return cls(spark, broker, lake, topic, **more)
+        return cls(spark, broker, folder, topic, **more)
 
     def definition(self, name: str = "orders", run: Mapping[str, object] | None = None) -> Definition:
         """Load the pipeline file this world describes."""
-        options = {
-            "connector": "upsert-kafka",
-            "topic": self.topic,
-            "properties.bootstrap.servers": self.broker.bootstrap,
-            "key.format": "json",
-            "value.format": "json",
-            **self.options,
-        }
-        shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items() if v is not None)
+        topic = {"topic": self.topic, "properties.bootstrap.servers": self.broker.bootstrap}
         run = {"checkpoint": "checkpoint", "trigger": "available-now", **(run or {})}
         file = self.folder / f"{name}.yaml"
         file.write_text(
-            f"version: 1\nname: {name}\ntopic:\n  ddl: |\n    CREATE TABLE t ({self.columns}) WITH ({shown})\n"
-            f"delta: {{{self.delta}}}\nrun: {{{', '.join(f'{k}: {v}' for k, v in run.items())}}}\n{self.sections}"
+            pipeline_text(
+                self.columns,
+                {**topic, **self.options},
+                name=name,
+                delta=self.delta,
+                run=", ".join(f"{k}: {v}" for k, v in run.items()),
+                sections=self.sections,
+            )
         )
         return config.load(file)
 
@@ -81,6 +94,14 @@ class World:
                 **where,
             )
         assert producer.flush(30) == 0 and not failed, failed
+
+    def batches(self, run: Mapping[str, object] | None = None) -> list[BatchReport]:
+        """Ingest what the topic has, with these settings of `run`, and return the reports of the batches."""
+        from bridge.pipelines.ingest.run import ingest
+
+        reports: list[BatchReport] = []
+        ingest(self.spark, self.definition(run=run), listener=reports.append)
+        return reports
 
     def recreate_topic(self) -> None:
         """Delete the topic and create one of the same name, with one partition."""
@@ -126,6 +147,27 @@ class World:
 
 Make = Callable[..., World]
 """`World.make` with the fixtures of a test: what the fixture `make` is."""
+
+
+def making(*, with_table: bool = False, **settings: Any) -> Any:
+    """A fixture `make` for a module: its worlds have these settings where a test gives no others, and a table."""
+
+    @pytest.fixture
+    def made(make: Make) -> Make:
+        def world(**more: Any) -> World:
+            new: World = make(**{**settings, **more})
+            if with_table:
+                new.create_table()
+            return new
+
+        return world
+
+    return made
+
+
+def readers(reports: Iterable[BatchReport]) -> list[str]:
+    """What has read each batch, without the reason."""
+    return [(report.reader or "").partition(" ")[0] for report in reports]
 
 
 def key(id: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.enums import BadRecords
+from bridge.definition import BadRecords
 from bridge.options.model import Support
 from bridge.sql.parse import parse_script
 from bridge.sql.settings import KEYS, Settings, settings

@@ -9,7 +9,6 @@ type, the JSON row; here values are converted between it and the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,7 +21,7 @@ from bridge.formats.avro.encode import avro_bytes, non_null_branch, null_failure
 from bridge.formats.avro.framing import FramedDecoder, FramedEncoder, Subject
 from bridge.formats.avro.registry_client import WriterSchema
 from bridge.formats.avro.schema_resolution import resolve, truncation
-from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING, Options
 from bridge.formats.json.decode import JsonDecoder
 from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.sql import Names, RowDecoder, SqlDecoder, SqlEncoder, apply, let, literal, member, null
@@ -37,24 +36,19 @@ class AvroFormat:
     name = "avro"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> AvroDecoder | _AvroJsonDecoder:
         """See Format.decoder."""
         decoder = _AvroJsonDecoder if _is_json(options) else AvroDecoder
         return decoder(row, derived_schema(self.name, row, options))
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> AvroEncoder | _AvroJsonEncoder:
+    def encoder(self, row: RowType, options: Options) -> AvroEncoder | _AvroJsonEncoder:
         """See Format.encoder."""
         encoder = _AvroJsonEncoder if _is_json(options) else AvroEncoder
         return encoder(row, derived_schema(self.name, row, options))
 
 
-def _is_json(options: Mapping[str, Any]) -> bool:
+def _is_json(options: Options) -> bool:
     return str(options.get("encoding", "binary")) == "json"
 
 
@@ -325,18 +319,13 @@ class AvroConfluentFormat:
     name = "avro-confluent"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> _RowDecoder:
         """See Format.decoder."""
         own, _ = framed_schema(self.name, row, options)
         return _RowDecoder(row, row.required(), own, Subject(self.name, options), key=key)
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> _RowEncoder:
+    def encoder(self, row: RowType, options: Options) -> _RowEncoder:
         """See Format.encoder. Raises OptionError without a subject."""
         return _RowEncoder(row, *framed_schema(self.name, row, options), Subject(self.name, options))
 

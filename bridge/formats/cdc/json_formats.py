@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from bridge.errors import OptionError
 from bridge.format_rules.change_documents import CANAL, DEBEZIUM, MAXWELL, OGG, PLACEHOLDER, CdcOptions
 from bridge.format_rules.json_options import check
-from bridge.formats.base import NOTHING
+from bridge.formats.base import NOTHING, Options
 from bridge.formats.cdc.before_after import BeforeAfterDecoder, Image
 from bridge.formats.cdc.changed_fields import ChangedFieldsDecoder
 from bridge.formats.cdc.common import ChangeDecoder, Types
@@ -44,19 +44,14 @@ class _JsonChanges(ABC):
     places: ClassVar[Mapping[str, Place]]
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> ChangeDecoder:
         """See Format.decoder."""
         check(row)
         read = CdcOptions.of(self.name, options)
         return self.decodes(row, read, Metadata(metadata, self.places), key=key)
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> JsonChangeEncoder:
+    def encoder(self, row: RowType, options: Options) -> JsonChangeEncoder:
         """See Format.encoder."""
         check(row)
         return self.writes(row, CdcOptions.of(self.name, options))

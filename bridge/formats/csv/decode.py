@@ -7,14 +7,13 @@ into lines, and the number of fields is the row's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
 from bridge.format_rules.csv_options import CsvOptions, check
-from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING, Options
 from bridge.formats.csv.encode import CsvEncoder
 from bridge.formats.csv.scalars import usual_value, value
 from bridge.formats.csv.tokens import BLANK, CONTROLS, Tokens, item_or_null, pattern, split, text_or_null
@@ -380,18 +379,13 @@ class CsvFormat:
     name = "csv"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> CsvDecoder:
         """See Format.decoder."""
         check(row)
         return CsvDecoder(row, CsvOptions.of(options))
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> CsvEncoder:
+    def encoder(self, row: RowType, options: Options) -> CsvEncoder:
         """See Format.encoder."""
         check(row)
         return CsvEncoder(row, CsvOptions.of(options))

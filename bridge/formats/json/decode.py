@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.format_rules.json_options import JsonOptions, check
-from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING
+from bridge.formats.base import NEEDS_FULL_DECODE, NOTHING, Options
 from bridge.formats.json.encode import JsonEncoder
 from bridge.formats.json.fast_path import FastPath
 from bridge.formats.json.full_decode import FullDecode, may_be_foreign
@@ -89,18 +88,13 @@ class JsonFormat:
     name = "json"
 
     def decoder(
-        self,
-        row: RowType,
-        options: Mapping[str, Any],
-        *,
-        metadata: RowType = NOTHING,
-        key: Sequence[str] = (),
+        self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> JsonDecoder:
         """See Format.decoder."""
         check(row)
         return JsonDecoder(row, JsonOptions.of(options), key)
 
-    def encoder(self, row: RowType, options: Mapping[str, Any]) -> JsonEncoder:
+    def encoder(self, row: RowType, options: Options) -> JsonEncoder:
         """See Format.encoder."""
         check(row)
         return JsonEncoder(row, JsonOptions.of(options))

@@ -156,18 +156,9 @@ def all_clients(
     return Setting(key, kind, treatment, ALL_CLIENTS, name, convert, reason)
 
 
-def producer_only(
-    key: str,
-    kind: Kind[Any],
-    librdkafka: str | None = None,
-    *,
-    convert: Callable[[Any], str] = _text,
-    reason: str = "",
-) -> Setting:
-    """A setting of the producer, which is librdkafka."""
-    return replace(
-        all_clients(key, kind, librdkafka, convert=convert, reason=reason), clients=PRODUCER_CLIENTS
-    )
+def producer_only(key: str, kind: Kind[Any], librdkafka: str | None = None, **more: Any) -> Setting:
+    """A setting of the producer, which is librdkafka; `more` as for `all_clients`."""
+    return replace(all_clients(key, kind, librdkafka, **more), clients=PRODUCER_CLIENTS)
 
 
 def consumer_only(key: str, kind: Kind[Any], reason: str = "") -> Setting:

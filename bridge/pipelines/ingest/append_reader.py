@@ -122,11 +122,7 @@ def apply_appended(
     return AppliedBatch(
         merged=merged,
         read=batch.read,
-        bad=0,
-        unchanged=0,
-        two_partitions=0,
         newest_event_ms=batch.newest_event_ms,
-        needed_full_decode=False,
         reader=progress.reader,
         unexpected=unexpected,
         warnings=warnings,

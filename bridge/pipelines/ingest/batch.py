@@ -70,13 +70,13 @@ class AppliedBatch:
 
     merged: MergeResult
     read: ReadCounts
-    bad: int
-    unchanged: int
-    """Changes that the table already contained."""
-    two_partitions: int
     newest_event_ms: dict[TopicPartition, int]
     """The newest value of the watermark column in each partition that had records; empty without a WATERMARK."""
-    needed_full_decode: bool
+    bad: int = 0
+    unchanged: int = 0
+    """Changes that the table already contained."""
+    two_partitions: int = 0
+    needed_full_decode: bool = False
     engine: str = ""
     """The merge engine and the reason for it; empty for appended rows."""
     reader: str = ""
@@ -124,8 +124,7 @@ def apply_batch(
         with step("merge", f"merging batch {progress.batch}"):
             progress = replace(progress, newest_ms=decoded.read.newest_ms, reader=told("spark", reader))
             merged, engine, more = merge(decoded, compacted, definition, table, engines, progress)
-        applied = report(decoded, compacted, merged, engine, unexpected, (*warnings, *more))
-        return replace(applied, reader=progress.reader)
+        return report(decoded, compacted, merged, engine, progress.reader, unexpected, (*warnings, *more))
 
 
 def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: Offsets | None) -> DataFrame:
@@ -241,6 +240,7 @@ def report(
     compacted: Compacted,
     merged: MergeResult,
     engine: str,
+    reader: str,
     unexpected: int,
     warnings: tuple[str, ...],
 ) -> AppliedBatch:
@@ -255,6 +255,7 @@ def report(
         newest_event_ms=stats.newest_event_ms,
         needed_full_decode=decoded.needed_full_decode,
         engine=engine,
+        reader=reader,
         unexpected=stats.diverted + unexpected,
         warnings=warnings,
     )

@@ -13,7 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from math import floor
-from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -100,11 +99,8 @@ def apply_latest(
     return AppliedBatch(
         merged=result,
         read=batch.read,
-        bad=0,
-        unchanged=result.unchanged(batch.changes.num_rows),
-        two_partitions=0,
         newest_event_ms=batch.newest_event_ms,
-        needed_full_decode=False,
+        unchanged=result.unchanged(batch.changes.num_rows),
         engine=str(merged),
         reader=progress.reader,
         unexpected=unexpected,
@@ -213,9 +209,7 @@ class ReadAhead(Generic[_Batch]):
     def __enter__(self) -> ReadAhead[_Batch]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.discard()
         self._pool.shutdown()
 

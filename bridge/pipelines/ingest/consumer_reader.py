@@ -95,7 +95,7 @@ class ConsumerReader:
             end=Offsets(
                 {**end.by_partition, **{name: at for part in parts for name, at in part.ends.items()}}
             ),
-            upserts=pc.sum(_is_upsert(changes)).as_py() or 0,
+            upserts=pc.sum(pc.equal(changes[KIND], RowKind.UPDATE_AFTER.value)).as_py() or 0,
             newest_event_ms={name: at // 1000 for part in parts for name, at in part.newest.items()},
             superseded=pa.concat_tables(
                 [changes.slice(0, 0), *(t.select(changes.column_names) for t in superseded)]
@@ -158,10 +158,6 @@ def not_null_columns(definition: Definition) -> tuple[str, ...]:
     of_table = (c.not_null for c in definition.constraints if c.not_null is not None)
     of_ddl = (c.name for c in definition.topic.schema.physical if not c.type.nullable)
     return tuple(dict.fromkeys((*of_ddl, *of_table)))
-
-
-def _is_upsert(table: pa.Table) -> pa.ChunkedArray:
-    return pc.equal(table[KIND], RowKind.UPDATE_AFTER.value)
 
 
 def _may_be_lost(values: pa.ChunkedArray) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bridge.backend import Feature, backend_of
 from bridge.columns import col, retracts
 from bridge.definition import Definition
 from bridge.delta.engine_choice import Engines
@@ -23,8 +24,10 @@ from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
+from bridge.pipelines.ingest.consumer_batches import next_end
 from bridge.pipelines.ingest.consumer_support import preview
 from bridge.pipelines.runtime.preflight import open_whole_table, refuse_partitions
+from bridge.ways import told
 
 _EVERYWHERE = 0.8
 """The fraction of all files from which on the keys are spread over the table."""
@@ -63,10 +66,6 @@ class Explained:
     engine: str = ""
     """The merge engine and the reason for it; empty where there is no table yet, or nothing to merge."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
-
 
 def explain(spark: SparkSession, definition: Definition) -> Explained:
     """Read and fold the records of the next batch, and find its keys in the table's files.
@@ -85,7 +84,10 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
         check_offsets_available(start, state, progress[0].topic_ids)
     start = Offsets({**state.earliest.by_partition, **start.by_partition})
     end = admin.end_offsets(topic, state) or state.end
-    until = next_end(start, end, definition.run.max_offsets_per_batch)
+    reader = preview(definition, topic, table)
+    streams = reader != told("consumer") and backend_of(spark).can(Feature.STREAMS) is None
+    limited = end_of_stream if streams else next_end
+    until = limited(start, end, definition.run.max_offsets_per_batch)
     with ExitStack() as stack:
         persist = changelog_decode.persist_within(stack)
         records = with_leader_epochs(source.read(spark, topic, start, until), topic, start, until)
@@ -117,16 +119,13 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
             appends=definition.topic.appends,
             clustered=table is not None and _clustered(table),
         ),
-        reader=preview(definition, topic, table),
+        reader=reader,
         engine=engine,
     )
 
 
-def next_end(start: Offsets, end: Offsets, limit: int) -> Offsets:
-    """The end of the next batch: `end`, or where Spark ends a batch of at most `limit` offsets.
-
-    Spark distributes the limit over the partitions in proportion to what is left in each.
-    """
+def end_of_stream(start: Offsets, end: Offsets, limit: int) -> Offsets:
+    """Do as `next_end` for Spark's streaming source, which rounds each partition's share of the limit."""
     left = {key: max(0, stop - start.by_partition.get(key, 0)) for key, stop in end.by_partition.items()}
     total = sum(left.values())
     if total <= limit:

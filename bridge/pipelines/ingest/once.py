@@ -146,7 +146,9 @@ class _Once:
             self._record(table)
             engines = Engines(definition.merge, semantics_of(definition.delta))
             merged, engine, more = batch.merge(decoded, compacted, definition, table, engines, progress)
-            applied = batch.report(decoded, compacted, merged, engine, unexpected, (*warnings, *more))
+            applied = batch.report(
+                decoded, compacted, merged, engine, progress.reader, unexpected, (*warnings, *more)
+            )
         notices.add(*applied.warnings)
         report = BatchReport(
             pipeline=definition.name,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -59,10 +58,6 @@ class Replay:
     former_topic: int = 0
     """Records of a topic that was deleted since. They stay: the records that followed them are not known."""
     warning: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
 
 
 def replay(spark: SparkSession, definition: Definition, *, force: bool = False) -> Replay:

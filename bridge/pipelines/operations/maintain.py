@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -43,10 +42,6 @@ class Maintained:
     """A line for each registered publish."""
     forgotten: str | None = None
     warning: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return {**asdict(self), "consumers": list(self.consumers)}
 
 
 def maintain(spark: SparkSession, definition: Definition, *, forget: str | None = None) -> Maintained:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -55,10 +54,6 @@ class Status:
     warning: str | None = None
     """Lags that near a retention time."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
-
 
 def status(spark: SparkSession, definition: Definition) -> Status:
     """Read the progress of both directions, and the current positions of topic and table."""
@@ -78,7 +73,10 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         if ingested:
             lag_warning = TopicRetention(topic, table).warning(ingested[0].offsets, end)
             warnings += [lag_warning] if lag_warning else []
-        last_maintenance = {what: _iso_utc(at) for what, at in maintenance_times(table).items()}
+        last_maintenance = {
+            what: datetime.fromtimestamp(at / 1000, timezone.utc).isoformat(timespec="seconds")
+            for what, at in maintenance_times(table).items()
+        }
     quarantine_target = definition.quarantine
     quarantined_records = (
         None
@@ -105,7 +103,3 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         last_vacuum=last_maintenance.get("VACUUM"),
         warning="; ".join(warnings) or None,
     )
-
-
-def _iso_utc(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).isoformat(timespec="seconds")

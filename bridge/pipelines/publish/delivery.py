@@ -25,7 +25,7 @@ from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin_transactions, sink
 from bridge.kafka.control import Control
 from bridge.kafka.exactly_once import TransactionalSink, produce_files, produce_once
-from bridge.kafka.sink import ProduceResult
+from bridge.kafka.records import SendCounts
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.range_records import DriverRecords, Records
 from bridge.pipelines.publish.sharding import (
@@ -68,11 +68,11 @@ class AtLeastOnce:
         self._log.write(recorded)
         return recorded
 
-    def send(self, records: Records, publish_range: PublishRange) -> ProduceResult:
+    def send(self, records: Records, publish_range: PublishRange) -> SendCounts:
         unique = is_unique_in_range(self._topic, publish_range)
         return sink.produce(records, self._topic, order_by=[POSITION], unique_keys=unique)
 
-    def send_in_driver(self, records: DriverRecords) -> ProduceResult:
+    def send_in_driver(self, records: DriverRecords) -> SendCounts:
         return sink.produce_in_driver(records.rows, self._topic, records.encoder)
 
 
@@ -154,7 +154,7 @@ class ExactlyOnce:
         self._resync, self._open_range = recorded.resync, recorded.open
         return recorded
 
-    def send(self, records: Records, publish_range: PublishRange) -> ProduceResult:
+    def send(self, records: Records, publish_range: PublishRange) -> SendCounts:
         sender = self._sender(publish_range, self._resync)
         if not publish_range.files:
             return produce_once(records, self._topic, publish_range, sender, unique=is_unique(self._topic))
@@ -234,7 +234,7 @@ class Delivery(Protocol):
         """
         ...
 
-    def send(self, records: Records, publish_range: PublishRange) -> ProduceResult:
+    def send(self, records: Records, publish_range: PublishRange) -> SendCounts:
         """Send the records of a range whose opening is recorded; return when the broker has acknowledged all of them.
 
         Raises ConcurrentRunError when another run took over, KafkaError.
@@ -242,7 +242,7 @@ class Delivery(Protocol):
         ...
 
     @property
-    def send_in_driver(self) -> Callable[[DriverRecords], ProduceResult] | None:
+    def send_in_driver(self) -> Callable[[DriverRecords], SendCounts] | None:
         """What sends the records of a range from the driver, and raises as `send` does; None with transactions, whose
         shards are tasks."""
         ...

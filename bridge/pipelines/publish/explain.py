@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -35,10 +34,6 @@ class Explained:
     encoder: str | None = None
     transactions: int | None = None
     """At most; None where it is sent without."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
 
 
 def explain(spark: SparkSession, definition: Definition) -> Explained:

@@ -26,7 +26,7 @@ from bridge.delta.delta_errors import feed_errors
 from bridge.delta.engine_choice import changes_frame
 from bridge.delta.table import Table
 from bridge.errors import REPUBLISH, ConcurrentRunError, GapError, KafkaError
-from bridge.kafka.sink import ProduceResult
+from bridge.kafka.records import SendCounts
 from bridge.lake.snapshot import one_look
 from bridge.metrics import BatchReport, Counts, Listener, Summary, ignore, now_ms
 from bridge.metrics.monitoring import monitored
@@ -56,12 +56,12 @@ from bridge.ways import NotThisWay, told
 
 
 def produce_range(
-    send: Callable[[], ProduceResult],
+    send: Callable[[], SendCounts],
     publish_range: PublishRange,
     lease: Lease,
     topic: Topic,
     table: Table,
-) -> ProduceResult:
+) -> SendCounts:
     """Send the records of an open range by `send`, a Delivery's, and return when the broker has acknowledged them.
 
     A task that was stopped for seconds fails the range with ConcurrentRunError, as another run may have taken over.
@@ -327,7 +327,7 @@ class _Run:
             raise NotThisWay("it is sent in transactions")
         return driver_records(planned, self.endpoints.table, self.definition, self.endpoints.topic)
 
-    def _send_in_driver(self, records: DriverRecords) -> ProduceResult:
+    def _send_in_driver(self, records: DriverRecords) -> SendCounts:
         send = self.delivery.send_in_driver
         assert send is not None
         return send(records)

@@ -156,18 +156,13 @@ def propose_suite(
 ) -> dict[str, Any]:
     """Returns the suite `name` as the contents of a suite file. `event_time_column` gets a freshness expectation."""
     expectations = [_expect("key_to_be_unique", column_list=list(key))] if key else []
-    for column in (c for c in columns if _is_supported_name(c.name)):
+    # Great Expectations reads a dot in a name as access to a field, and fails on backquotes.
+    for column in (c for c in columns if "." not in c.name and "`" not in c.name):
         expectations += _column_expectations(column, rows, column.name in key)
         if column.name == event_time_column and column.newest_age_seconds is not None:
             age = max(_DAY, int(_round_up(Decimal(column.newest_age_seconds))))
             expectations.append(_expect("table_to_be_fresh", column=event_time_column, max_age_seconds=age))
     return {"name": name, "expectations": expectations, "meta": {"proposed_from_rows": rows}}
-
-
-def _is_supported_name(name: str) -> bool:
-    """Whether Great Expectations supports the column's name: it reads a dot as access to a field, and fails on
-    backquotes."""
-    return "." not in name and "`" not in name
 
 
 def suite_text(suite: dict[str, Any]) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -36,10 +35,6 @@ class Resync:
     """Records that cannot be decoded: left out under `bad-records` (ingest), or replaced by a new record (publish)."""
     warning: str | None = None
     """Warnings, separated by `; `."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
-        return asdict(self)
 
 
 def direction_of(spark: SparkSession, definition: Definition, requested: str | None) -> str:

@@ -18,7 +18,7 @@ from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
 from bridge.kafka import admin, topic_creation
-from bridge.kafka.sink import ProduceResult
+from bridge.kafka.records import SendCounts
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.compare.topic_differences import UNKNOWN, TopicDifferences
@@ -108,7 +108,7 @@ class _Run:
             result = self.report(differences, topic.end, False)
         lease.check()
         gate_warnings = self._enforce_gate(differences)
-        sent = ProduceResult()
+        sent = SendCounts()
         if result.inserted or result.updated or result.deleted:
             assert progress.open is not None
             records = self.differences.records(differences.select(BEFORE, AFTER, POSITION))

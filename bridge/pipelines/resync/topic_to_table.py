@@ -190,7 +190,9 @@ class _Run:
             deleted = None
             if definition.delta.history is None:
                 in_topic = topic_rows = persist(own_rows(folded.where(~retracts()), definition))
-                deleted = folded.where(retracts()).select(*map(col, key), _deletion_time())
+                deleted = folded.where(retracts()).select(
+                    *map(col, key), col(POSITION).getField("timestamp").alias(_DELETED_AT)
+                )
             else:  # rows that are kept end where the first one of the topic begins
                 known = rows if keep_missing else rows.limit(0)
                 topic_rows = persist(Timeline.of(table, folded, definition.primary_key, known).rows())
@@ -300,11 +302,6 @@ def _without_older(changes: DataFrame, rows: DataFrame, definition: Definition) 
     change, row = (F.struct(*(col(name, alias) for name in sequence)) for alias in ("c", "t"))
     is_older = same_key(definition.primary_key, "c", "t") & (change < row)
     return changes.alias("c").join(rows.alias("t"), is_older, "left_anti")
-
-
-def _deletion_time() -> Column:
-    """The time of the record of a change."""
-    return col(POSITION).getField("timestamp").alias(_DELETED_AT)
 
 
 def _refuse_duplicate_keys(rows: DataFrame, table: Table, key: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from bridge.definition import Definition
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError, TableError, UnwritableRowError
 from bridge.offsets import Offsets
-from bridge.session import log_file
+from bridge.watchdog import log_file
 
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _MEMORY = ("OutOfMemoryError", "SparkOutOfMemoryError", "ExecutorLostFailure", "MemoryError", "exit code 137")

@@ -211,7 +211,8 @@ def close_windows(
     now = now_ms()
     known_ms = None if is_whole else before.watermark_ms
     complete = [sources.complete_after_ms(time) for time in plan.windows.event_times]
-    closed_ms = _after_ms(plan.windows, known_ms)
+    # A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator.
+    closed_ms = _BEGIN_MS if known_ms is None else known_ms - plan.windows.lateness_ms + 1
     # Windows whose rows were removed are left as they are where windows are computed again.
     after_ms = max([closed_ms, *(end for end in complete if end is not None)])
     changed = _changed_times(child_session(spark), plan.windows, ranges, closed_ms)
@@ -234,11 +235,6 @@ def close_windows(
     return ClosingWindows(
         windows, progress, has_advanced, _warning(late, times, now, progress, sources.ended)
     )
-
-
-def _after_ms(plan: WindowPlan, before_ms: int | None) -> int:
-    """A window is closed when the watermark has reached its last millisecond; see Flink's WindowOperator."""
-    return _BEGIN_MS if before_ms is None else before_ms - plan.lateness_ms + 1
 
 
 def _changed_times(

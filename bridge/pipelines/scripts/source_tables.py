@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.columns import KIND, col, retracts
-from bridge.definition import Definition, Topic
+from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.appended_files import appended_rows, rows_at
 from bridge.delta.delta_errors import feed_errors
@@ -263,7 +263,7 @@ def open_sources(
             refuse_unseen_deletions(table, "Name {0!r} in its DDL, and read it with WHERE {0} IS NULL")
             version = change_feed.latest_version(table)
         tables[source.name], versions[source.name] = table, version
-        appends[source.name] = _appends(declared.topic)
+        appends[source.name] = declared.topic is not None and declared.topic.appends
         partitions[source.name] = _partitions(table, definition)
     return SourceTables(tables, versions, appends, partitions, frozenset(ended) & tables.keys())
 
@@ -273,7 +273,3 @@ def _partitions(table: Table, definition: Definition | None) -> tuple[TopicParti
         return (DELTA_PARTITION,)
     found = read_progress(table, definition.name)
     return tuple((topic, number) for topic, number, _ in found[0].offsets) if found else ()
-
-
-def _appends(topic: Topic | None) -> bool:
-    return topic is not None and topic.appends

@@ -13,7 +13,7 @@ from bridge.errors import OptionError
 from bridge.formats import catalog
 from bridge.formats.base import TRUNCATES
 from bridge.schema import ArrayType, MapType
-from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
+from tests.formats.changes import GOODS, UNREADABLE, changes, check_changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes, row_type, scalar
 
 NAME = "debezium-json"
@@ -53,10 +53,7 @@ def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
         _document(b'"u"', b"[]", NEW_TEXT): "field 'before' cannot be read as ROW",
         **UNREADABLE,
     }
-    actual = changes(spark, decoder_of(NAME), list(expected))
-    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
-        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, document
-        assert "secret" not in str(decoded)
+    check_changes(spark, decoder_of(NAME), expected)
 
 
 def test_with_a_key_an_update_needs_no_before_image(spark: SparkSession) -> None:
@@ -77,9 +74,7 @@ def test_schema_include_reads_the_payload(spark: SparkSession) -> None:
         wrapped % _document(b'"x"'): "field 'payload.op' has an unknown value",
         wrapped % _document(b'"t"'): TRUNCATES,
     }
-    actual = changes(spark, decoder_of(NAME, options={"schema-include": True}), list(expected))
-    for outcome, decoded in zip(expected.values(), actual, strict=True):
-        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded
+    check_changes(spark, decoder_of(NAME, options={"schema-include": True}), expected)
 
 
 def test_ignore_parse_errors_reads_bad_fields_as_null(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from bridge.formats import catalog
 from bridge.formats.base import TRUNCATES
-from tests.formats.changes import GOODS, UNREADABLE, changes, decoder_of, details, metadata_of
+from tests.formats.changes import GOODS, UNREADABLE, changes, check_changes, decoder_of, details, metadata_of
 from tests.formats.support import encode_changes
 
 NAME = "ogg-json"
@@ -37,10 +37,7 @@ def test_each_operation_gives_its_changes(spark: SparkSession) -> None:
         _document(b"I", after=b'{"id":"secret"}'): "field 'after.id' cannot be read as INT",
         **UNREADABLE,
     }
-    actual = changes(spark, decoder_of(NAME), list(expected))
-    for (document, outcome), decoded in zip(expected.items(), actual, strict=True):
-        assert outcome in decoded if isinstance(outcome, str) else outcome == decoded, document
-        assert "secret" not in str(decoded)
+    check_changes(spark, decoder_of(NAME), expected)
     assert not decoder_of(NAME).has_unavailable
     [keyed] = changes(spark, decoder_of(NAME, key=("id",)), [_document(b"U", after=NEW_TEXT)])
     assert keyed == [("+U", *NEW)]

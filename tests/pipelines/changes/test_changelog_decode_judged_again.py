@@ -17,8 +17,9 @@ from bridge.decode import UNAVAILABLE
 from bridge.definition import BadRecords, Definition
 from bridge.pipelines.changes.changelog_decode import decode, fill_unavailable, fold
 from bridge.schema import RowConstraint
-from tests.config.files import loaded
+from tests.config.files import loaded, pipeline_text
 from tests.decode.records import AT, RECORD
+from tests.pipelines.world import DEBEZIUM
 
 LEFT_OUT = "__debezium_unavailable_value"
 NO_ROW = "value: it leaves out p, and there is no row of this key whose value could be kept"
@@ -27,15 +28,7 @@ _PHYSICAL = "id BIGINT, name STRING, p STRING"
 
 def defined(folder: Path, computed: str = "", delta: str = "", *, key: bool = True) -> Definition:
     identity = ", PRIMARY KEY (id) NOT ENFORCED" if key else ", kind STRING METADATA FROM 'row-kind' VIRTUAL"
-    file = f"""version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE t ({_PHYSICAL}{computed}{identity}) WITH ('connector' = 'kafka', 'topic' = 't',
-      'properties.bootstrap.servers' = 'x:1', 'scan.startup.mode' = 'earliest-offset', 'value.format' = 'debezium-json')
-delta: {{path: table{delta}}}
-run: {{checkpoint: c}}
-"""
+    file = pipeline_text(f"{_PHYSICAL}{computed}{identity}", DEBEZIUM, delta=f"path: table{delta}")
     return loaded(folder, file)
 
 

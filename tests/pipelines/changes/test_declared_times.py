@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,27 +11,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.ddl import parse
-from bridge.embedded.broker import Broker
 from bridge.errors import TableError
 from bridge.pipelines.changes.declared_times import has_longer_keys
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.table_to_topic import resync
-from tests.pipelines.world import World
+from tests.delta.tables import create_fed
+from tests.pipelines.world import Make
 
 DAY = "2020-01-01 00:00:00"
 
 
-def test_a_publish_cuts_values_and_refuses_longer_keys(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    columns = "ts TIMESTAMP(3), v TIMESTAMP(0), PRIMARY KEY (ts) NOT ENFORCED"
-    world = World.make(spark, broker, lake, unique, columns=columns)
+def test_a_publish_cuts_values_and_refuses_longer_keys(make: Make, spark: SparkSession, lake: Path) -> None:
+    world = make(columns="ts TIMESTAMP(3), v TIMESTAMP(0), PRIMARY KEY (ts) NOT ENFORCED")
     table = f"delta.`{lake}/table`"
-    spark.sql(
-        f"CREATE TABLE {table} (ts TIMESTAMP_NTZ, v TIMESTAMP_NTZ) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/table", "ts TIMESTAMP_NTZ, v TIMESTAMP_NTZ")
     spark.sql(f"INSERT INTO {table} VALUES ('{DAY}.123', '{DAY}.999999'), ('1969-12-31 23:59:59.999', NULL)")
     publish(spark, world.definition())
     assert sorted((key, json.loads(value or b"")["v"]) for key, value in world.received()) == [
@@ -52,18 +45,18 @@ def test_a_publish_cuts_values_and_refuses_longer_keys(
     assert len(world.received()) == 2
 
 
-def test_times_within_columns_are_cut(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_times_within_columns_are_cut(make: Make, spark: SparkSession, lake: Path) -> None:
     columns = (
         "id INT, l ARRAY<TIMESTAMP(3)>, m MAP<STRING, TIMESTAMP_LTZ(0)>, r ROW<f TIMESTAMP(0), g ARRAY<ROW<h "
         "TIMESTAMP(3)>>>, PRIMARY KEY (id) NOT ENFORCED"
     )
-    world = World.make(spark, broker, lake, unique, columns=columns)
+    world = make(columns=columns)
     table = f"delta.`{lake}/table`"
-    spark.sql(
-        f"CREATE TABLE {table} (id INT, l ARRAY<TIMESTAMP_NTZ>, m MAP<STRING, TIMESTAMP>, r STRUCT<f: TIMESTAMP_NTZ, "
-        "g: ARRAY<STRUCT<h: TIMESTAMP_NTZ>>>) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    create_fed(
+        spark,
+        f"{lake}/table",
+        "id INT, l ARRAY<TIMESTAMP_NTZ>, m MAP<STRING, TIMESTAMP>, r STRUCT<f: TIMESTAMP_NTZ, g: ARRAY<STRUCT<h: "
+        "TIMESTAMP_NTZ>>>",
     )
     moment = "TIMESTAMP_NTZ '1969-12-31 23:59:58.123456'"
     spark.sql(

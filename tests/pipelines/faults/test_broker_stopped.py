@@ -17,11 +17,10 @@ from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport, Summary
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
-from tests.pipelines.processes import prepared, wait_beside
+from tests.pipelines.processes import Arm, prepared, wait_beside
 from tests.pipelines.world import World, upsert
 
 pytestmark = pytest.mark.slow
-Arm = Callable[[str, str], Path]
 SECONDS = 25.0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,15 +15,13 @@ from bridge.errors import ConcurrentRunError
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from tests.ledger import committed
-from tests.pipelines.processes import Process, Run, prepared
-from tests.pipelines.world import World, upsert
-
-slow = pytest.mark.slow
+from tests.pipelines.processes import Prepare, Process, Run
+from tests.pipelines.world import Make, World, upsert
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    made = World.make(spark, broker, lake, unique, partitions=1)
+def world(make: Make) -> World:
+    made = make(partitions=1)
     made.send([upsert(n, "a") for n in range(20)])
     return made
 
@@ -47,7 +44,7 @@ def test_one_at_a_time_and_none_after_its_driver(world: World, tmp_path: Path) -
     assert len(merges) == 1 and len(world.rows()) == 20
 
 
-@slow
+@pytest.mark.slow
 def test_a_stopped_ingest_is_taken_over_and_ends_when_it_wakes(world: World, tmp_path: Path) -> None:
     with Run(world, tmp_path / "first", "ingest") as zombie:
         hit = zombie.arm("ingest.before-merge", "pause")
@@ -66,7 +63,7 @@ def test_a_stopped_ingest_is_taken_over_and_ends_when_it_wakes(world: World, tmp
     assert dict(row[:2] for row in world.rows())[1] == "b" and len(world.rows()) == 20
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["ingest", "publish"])
 def test_a_driver_whose_jvm_is_gone_says_so(
     world: World, spark: SparkSession, tmp_path: Path, verb: str
@@ -90,20 +87,14 @@ def test_a_driver_whose_jvm_is_gone_says_so(
     assert again.warning is None and again.batches >= 1
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 @pytest.mark.parametrize("who", ["Python", "JVM"])
 def test_slots_end_with_their_driver(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    master: str,
-    who: str,
+    prepare: Prepare, spark: SparkSession, broker: Broker, tmp_path: Path, master: str, who: str
 ) -> None:
     """In the middle of a transaction, in a worker of the driver's own JVM or of an executor."""
-    world, ledger = prepared(spark, broker, lake, unique)
+    world, ledger = prepare()
     ledger.insert(range(100), "a")
     world.definition()
     with Process("publish", world.folder / "orders.yaml", tmp_path / "run", master=master) as run:

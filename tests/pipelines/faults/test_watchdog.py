@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from tests.metrics.test_prometheus import gateway
@@ -52,14 +50,12 @@ def test_the_next_run_takes_over(
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", ["consumer", "spark"])
 def test_a_run_of_several_pipelines_ends_too(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], tmp_path: Path, reader: str
+    make: Make, spark: SparkSession, tmp_path: Path, reader: str
 ) -> None:
     """`bridge ingest` of two files in one process: one that hangs ends both, with either reader."""
     worlds = dict[str, World]()
     for name in ("one", "two"):
-        (lake / name).mkdir()
-        world = World.make(spark, broker, lake / name, unique, partitions=1)
-        world.sections = f"ingest: {{reader: {reader}}}\n"
+        world = make(folder=name, partitions=1, sections=f"ingest: {{reader: {reader}}}\n")
         world.send([upsert(1, "a")])
         world.definition(name, {"step-timeout": "45 s"})
         worlds[name] = world

@@ -10,43 +10,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bridge.delta.append_files import FileAppends
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin
-from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.append_reader import AppendedBatch, AppendReader, apply_appended
 from bridge.pipelines.ingest.consumer_support import refuse_unsupported
-from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.ways import NotThisWay
-from tests.pipelines.world import Record, World
+from tests.pipelines.world import ROWS, Make, Record, World, readers
 from tests.refusals import refusal
 
-Make = Callable[..., World]
 COLUMNS = (
     "id BIGINT, name STRING, amount DECIMAL(10, 2), at TIMESTAMP(3), seen TIMESTAMP_LTZ(6), day DATE, rate DOUBLE, "
     "ok BOOLEAN, t STRING METADATA FROM 'topic' VIRTUAL, p INT METADATA FROM 'partition' VIRTUAL, "
     "o BIGINT METADATA FROM 'offset' VIRTUAL, w TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL"
 )
-ROWS = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: Any) -> World:
         options = {**ROWS, **more.pop("options", {})}
-        return World.make(
-            spark,
-            broker,
-            lake,
-            unique,
-            **{"columns": COLUMNS, "cleanup": "delete", **more, "options": options},
-        )
+        return make(**{"columns": COLUMNS, "cleanup": "delete", **more, "options": options})
 
     return made
 
@@ -71,25 +59,16 @@ def drawn(seed: int, count: int) -> list[Record]:
     return records
 
 
-def run(world: World, **more: Any) -> list[BatchReport]:
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(**more), listener=reports.append)
-    return reports
-
-
 def by_spark(world: World) -> World:
     """The same topic into another table, read by Spark's source."""
-    return replace(
-        world,
-        folder=world.folder / "by-spark",
-        sections=world.sections + "ingest: {reader: spark}\n",
-    )
+    sections = world.sections + "ingest: {reader: spark}\n"
+    return replace(world, folder=world.folder / "by-spark", sections=sections)
 
 
 def rows_by_spark(world: World) -> list[tuple[Any, ...]]:
     other = by_spark(world)
     other.folder.mkdir()
-    assert {(r.reader or "").partition(" ")[0] for r in run(other)} == {"spark"}
+    assert set(readers(other.batches())) == {"spark"}
     return other.rows()
 
 
@@ -106,9 +85,9 @@ def test_consumers_append_what_spark_appends(make: Make, options: dict[str, Any]
     """Drawn records in batches of drawn sizes, with metadata columns; a second run goes on."""
     world = make(options=options)
     world.send(drawn(1, 300), timestamp=1_790_000_000_123)
-    reports = run(world, run={"max-offsets-per-batch": 70})
+    reports = world.batches({"max-offsets-per-batch": 70})
     world.send(drawn(2, 100))
-    reports += run(world)
+    reports += world.batches()
     assert {r.reader for r in reports} == {"consumer"} and sum(r.records_in for r in reports) == 400
     assert sum(r.inserted for r in reports) == world.table().count()
     assert world.rows() == rows_by_spark(world)
@@ -125,7 +104,7 @@ def test_consumers_append_what_spark_appends(make: Make, options: dict[str, Any]
 def test_other_formats(make: Make, format: str, columns: str, documents: list[str]) -> None:
     world = make(columns=columns, options={"value.format": format})
     world.send([(None, document) for document in documents] + [(None, None)])
-    assert [r.reader for r in run(world)] == ["consumer"]
+    assert [r.reader for r in world.batches()] == ["consumer"]
     assert world.rows() == rows_by_spark(world)
     assert len(world.rows()) == (4 if format == "raw" else 3)  # raw reads null as a row
 
@@ -134,8 +113,7 @@ def test_a_record_that_consumers_leave_open_is_read_by_spark(make: Make) -> None
     """And no file of the batch is left."""
     world = make(columns="id BIGINT, name STRING", partitions=1)
     world.send([(None, '{"id": 1, "name": "a"}'), (None, '{"id": 2, "name": 5}'), (None, '{"id": 3}')])
-    readers = [(r.reader or "").partition(" ")[0] for r in run(world, run={"max-offsets-per-batch": 2})]
-    assert readers == ["spark", "consumer"]
+    assert readers(world.batches({"max-offsets-per-batch": 2})) == ["spark", "consumer"]
     assert world.rows() == [(1, "a"), (2, "5"), (3, None)]
     assert files(world) == listed(world)
 
@@ -153,18 +131,18 @@ def test_the_watermark_is_of_a_metadata_column_too(make: Make) -> None:
     world = make(columns=columns, partitions=1)
     world.send([(None, '{"id": 1}')], timestamp=5_000)
     world.send([(None, '{"id": 2}')], timestamp=4_000)
-    (report,) = run(world)
+    (report,) = world.batches()
     other = by_spark(world)
     other.folder.mkdir()
     assert (report.reader, report.watermark_ms) == ("consumer", 5_000)
-    assert [r.watermark_ms for r in run(other)] == [5_000]
+    assert [r.watermark_ms for r in other.batches()] == [5_000]
 
 
 def test_not_null_columns_are_judged_by_spark(make: Make) -> None:
     world = make(columns="id BIGINT NOT NULL, name STRING", partitions=1)
     world.send([(None, '{"id": 1}'), (None, '{"name": "x"}')])
     with pytest.raises(BadRecordError, match="column 'id' is NOT NULL, and the record has no value for it"):
-        run(world)
+        world.batches()
     assert files(world) == set()
 
 
@@ -195,7 +173,7 @@ def test_pipelines_that_consumers_do_not_read(make: Make, more: dict[str, Any], 
 def test_a_table_that_takes_no_files_of_tasks_is_written_by_spark(make: Make) -> None:
     world = make(columns="id BIGINT, tags ARRAY<STRING>", partitions=1)
     world.send([(None, '{"id": 1, "tags": ["a"]}')])
-    (report,) = run(world)
+    (report,) = world.batches()
     assert report.reader == "spark (column 'tags' is ARRAY<STRING>)"
     assert world.rows() == [(1, ["a"])]
 
@@ -204,12 +182,8 @@ def read(world: World) -> tuple[FileAppends, AppendReader, Offsets, Offsets]:
     definition = world.definition()
     state = admin.describe(definition.topic)
     appends = FileAppends(ingest_table(world.spark, definition))
-    return (
-        appends,
-        AppendReader(world.spark, definition, definition.topic, appends),
-        state.earliest,
-        state.end,
-    )
+    reader = AppendReader(world.spark, definition, definition.topic, appends)
+    return appends, reader, state.earliest, state.end
 
 
 def test_files_of_a_table_that_has_changed_meanwhile_are_not_committed(make: Make) -> None:
@@ -223,7 +197,7 @@ def test_files_of_a_table_that_has_changed_meanwhile_are_not_committed(make: Mak
     with pytest.raises(NotThisWay, match=r"^the columns or properties of the table have changed meanwhile$"):
         apply_appended(appends, batch, progress)
     assert files(world) == set() and world.rows() == []
-    (report,) = run(replace(world, columns="id BIGINT, more STRING"))
+    (report,) = replace(world, columns="id BIGINT, more STRING").batches()
     assert report.reader == "consumer" and world.rows() == [(1, None)]
 
 
@@ -242,8 +216,9 @@ def test_a_table_that_changes_during_a_run_is_read_on_by_spark(
         return commit(self, *args, **more)
 
     monkeypatch.setattr(FileAppends, "commit", meanwhile)
-    readers = [r.reader for r in run(world, run={"max-offsets-per-batch": 1})]
-    assert readers == ["spark (the columns or properties of the table have changed meanwhile)", "consumer"]
+    reports = world.batches({"max-offsets-per-batch": 1})
+    reason = "the columns or properties of the table have changed meanwhile"
+    assert [r.reader for r in reports] == [f"spark ({reason})", "consumer"]
     assert world.rows() == [(0, None), (1, None)]
 
 
@@ -255,6 +230,6 @@ def test_a_run_that_dies_around_the_commit_loses_and_doubles_nothing(
     world.send([(None, f'{{"id": {n}}}') for n in range(20)])
     arm(point, "raise")
     with pytest.raises(RuntimeError, match=point):
-        run(world)
-    run(world)
+        world.batches()
+    world.batches()
     assert sorted(row[0] for row in world.rows()) == list(range(20))

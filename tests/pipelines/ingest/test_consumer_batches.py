@@ -5,36 +5,22 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from decimal import Decimal
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
-from bridge.errors import BadRecordError, DefinitionError, GapError, MissingPackageError
+from bridge.errors import DefinitionError, GapError, MissingPackageError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, key, tombstone, upsert
-
-Make = Callable[..., World]
-ONE = Decimal("1.00")
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
+from tests.pipelines.world import ONE, Make, key, readers, tombstone, upsert
 
 
 def test_batches_are_of_the_limit_and_name_their_reader(make: Make) -> None:
     world = make(partitions=1)
     world.send([upsert(n % 4, f"v{n}") for n in range(7)] + [tombstone(0)])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 3}), listener=reports.append)
+    reports = world.batches({"max-offsets-per-batch": 3})
     assert [(r.records_in, r.inserted, r.updated, r.deleted, r.reader) for r in reports] == [
         (3, 3, 0, 0, "consumer"),
         (3, 1, 2, 0, "consumer"),
@@ -47,10 +33,8 @@ def test_a_batch_that_consumers_leave_open_is_read_by_spark(make: Make) -> None:
     """A number where the table has a STRING: Flink's json reads its text, and so does the full decode."""
     world = make(partitions=1)
     world.send([upsert(1, "a"), (key(2), '{"id": 2, "name": 5}'), upsert(3, "c"), upsert(4, "d")])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 1}), listener=reports.append)
-    readers = [(r.reader or "").partition(" ")[0] for r in reports]
-    assert readers == ["consumer", "spark", "consumer", "consumer"]
+    reports = world.batches({"max-offsets-per-batch": 1})
+    assert readers(reports) == ["consumer", "spark", "consumer", "consumer"]
     assert world.rows() == [(1, "a", ONE), (2, "5", None), (3, "c", ONE), (4, "d", ONE)]
 
 
@@ -60,26 +44,15 @@ def test_after_two_such_batches_spark_reads_on(make: Make, reader: str, last: st
     world = make(partitions=1, sections=f"ingest: {{reader: {reader}}}\n")
     odd = [(key(n), f'{{"id": {n}, "name": {n}}}') for n in range(2)]
     world.send([*odd, upsert(5, "e"), upsert(6, "f")])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 1}), listener=reports.append)
-    readers = [(r.reader or "").partition(" ")[0] for r in reports]
-    assert readers == ["spark", "spark", last, last]
+    reports = world.batches({"max-offsets-per-batch": 1})
+    assert readers(reports) == ["spark", "spark", last, last]
     assert world.rows() == [(0, "0", None), (1, "1", None), (5, "e", ONE), (6, "f", ONE)]
-
-
-def test_a_bad_record_stops_the_run_as_on_sparks_path(make: Make) -> None:
-    world = make(partitions=1)
-    world.send([upsert(1, "a"), (key(2), "no json"), upsert(3, "c")])
-    with pytest.raises(BadRecordError, match=rf"{world.topic}-0 at offset 1, row \(id: 2\): value: "):
-        ingest(world.spark, world.definition())
-    assert world.rows() == []
 
 
 def test_spark_reads_where_the_pipeline_says_so(make: Make) -> None:
     world = make(sections="ingest: {reader: spark}\n")
     world.send([upsert(1, "a")])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(), listener=reports.append)
+    reports = world.batches()
     assert [r.reader for r in reports] == ["spark (set by ingest.reader)"]
 
 
@@ -108,8 +81,7 @@ def test_executors_without_a_package_leave_the_topic_to_spark(
     monkeypatch.setattr("bridge.pipelines.ingest.consumer_reader.arrow_decoder", lambda _: Lacking())
     world = make(partitions=1)
     world.send([upsert(1, "a")])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(), listener=reports.append)
+    reports = world.batches()
     where = f"host {socket.gethostname()}, {sys.executable}"
     reason = f"no_such_package is not installed on the executors (No module named 'no_such_package'; {where})"
     assert [r.reader for r in reports] == [f"spark ({reason})"]
@@ -119,10 +91,11 @@ def test_executors_without_a_package_leave_the_topic_to_spark(
         ingest(world.spark, world.definition())
 
 
-def test_a_run_with_a_trigger_follows_the_topic_and_its_new_partitions(make: Make) -> None:
+def test_a_run_with_a_trigger_follows_the_topic_and_its_new_partitions(
+    make: Make, stop: threading.Event
+) -> None:
     world = make(partitions=1)
     world.send([upsert(1, "a")])
-    stop = threading.Event()
     reports: list[BatchReport] = []
 
     def listener(report: BatchReport) -> None:
@@ -137,17 +110,14 @@ def test_a_run_with_a_trigger_follows_the_topic_and_its_new_partitions(make: Mak
         else:
             stop.set()
 
-    threading.Timer(60, stop.set).start()
     ingest(world.spark, world.definition(run={"trigger": "200 ms"}), listener=listener, stop=stop)
     assert {r.reader for r in reports} == {"consumer"}
     assert world.rows() == [(2, "b", ONE), (3, "c", ONE)]
 
 
-def test_a_topic_created_anew_during_a_run_is_a_gap(make: Make) -> None:
+def test_a_topic_created_anew_during_a_run_is_a_gap(make: Make, stop: threading.Event) -> None:
     world = make(partitions=1)
     world.send([upsert(1, "a")])
-    stop = threading.Event()
-    threading.Timer(60, stop.set).start()
     with pytest.raises(GapError, match=f"topic '{world.topic}' was deleted and created anew"):
         ingest(
             world.spark,

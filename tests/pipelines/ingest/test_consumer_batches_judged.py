@@ -4,45 +4,23 @@ the same table, quarantine and reports as by Spark's source."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import QualityError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, key, tombstone, upsert
+from tests.pipelines.world import DEBEZIUM, ONE, ROWS, Make, World, key, readers, tombstone, upsert
 
-Make = Callable[..., World]
-ONE = Decimal("1.00")
 SUITE = {
     "name": "s",
     "expectations": [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "name"}}],
 }
 
-CDC = {
-    "connector": "kafka",
-    "key.format": None,
-    "value.format": "debezium-json",
-    "scan.startup.mode": "earliest-offset",
-}
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
-
-
-def run(world: World) -> list[BatchReport]:
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 3}), listener=reports.append)
-    return reports
+BY_THREE = {"max-offsets-per-batch": 3}
 
 
 def by_spark(world: World) -> World:
@@ -56,10 +34,6 @@ def by_spark(world: World) -> World:
     return other
 
 
-def readers(reports: list[BatchReport]) -> list[str]:
-    return [(report.reader or "").partition(" ")[0] for report in reports]
-
-
 def quarantined(world: World) -> list[tuple[Any, ...]]:
     frame = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
     return sorted(tuple(row) for row in frame.select("partition", "offset").collect())
@@ -71,10 +45,10 @@ def test_only_batches_with_a_bad_record_are_read_by_spark(make: Make, action: st
     world = make(partitions=1, sections=f"ingest: {{bad-records: {action}}}\n")
     good = [upsert(n % 2, f"v{n}") for n in range(3)]
     world.send([*good, upsert(5, "good"), (key(5), "no json"), upsert(5, "last"), *good, tombstone(0)])
-    reports, other = run(world), by_spark(world)
+    reports, other = world.batches(BY_THREE), by_spark(world)
     assert readers(reports) == ["consumer", "spark", "consumer", "consumer"]
     assert reports[1].reader == "spark (a document is not one object)"
-    expected = run(other)
+    expected = other.batches(BY_THREE)
     assert readers(expected) == ["spark"] * 4
     for mine, theirs in zip(reports, expected, strict=True):
         assert (mine.bad_records, mine.quarantined) == (theirs.bad_records, theirs.quarantined)
@@ -87,8 +61,8 @@ def test_a_gate_warns_of_rows_that_consumers_have_read(make: Make) -> None:
     world = make(partitions=1, sections="quality: {suite: suite.json, gate: warn}\n")
     (world.folder / "suite.json").write_text(json.dumps(SUITE))
     world.send([upsert(1, "a"), (key(2), '{"id": 2}'), (key(3), '{"id": 3}'), tombstone(1)])
-    reports, other = run(world), by_spark(world)
-    expected = run(other)
+    reports, other = world.batches(BY_THREE), by_spark(world)
+    expected = other.batches(BY_THREE)
     assert (readers(reports), readers(expected)) == (["consumer"] * 2, ["spark"] * 2)
     assert [r.unexpected_rows for r in reports] == [r.unexpected_rows for r in expected] == [2, 0]
     assert reports[0].warning == expected[0].warning
@@ -102,7 +76,7 @@ def test_a_gate_stops_at_rows_that_consumers_have_read(make: Make) -> None:
     errors = []
     for each in (world, by_spark(world)):
         with pytest.raises(QualityError, match=r'for example \{"id":2\}') as caught:
-            run(each)
+            each.batches(BY_THREE)
         errors.append(str(caught.value).replace(str(each.folder), ""))
         assert each.rows() == [(1, "a", ONE), (2, "b", ONE), (3, "c", ONE)]
     assert errors[0] == errors[1]
@@ -113,7 +87,7 @@ def test_a_gate_that_quarantines_judges_superseded_rows_too(make: Make, format: 
     """Only a batch with such a row is read by Spark, which quarantines it; verify compares the topic with the same
     rows."""
     columns = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
-    options = {} if format == "json" else CDC
+    options = {} if format == "json" else DEBEZIUM
     sections = "quality: {suite: suite.json, gate: quarantine}\n"
     world = make(partitions=1, columns=columns, options=options, cleanup="delete", sections=sections)
     (world.folder / "suite.json").write_text(json.dumps(SUITE))
@@ -128,10 +102,10 @@ def test_a_gate_that_quarantines_judges_superseded_rows_too(make: Make, format: 
     world.send(
         [*first, record(1, None), record(1, "c"), record(3, "a"), *first, record(2, None), record(3, "b")]
     )
-    reports, other = run(world), by_spark(world)
+    reports, other = world.batches(BY_THREE), by_spark(world)
     assert readers(reports) == ["consumer", "spark", "consumer", "spark"]
     assert reports[1].reader == "spark (the gate quarantines a row)"
-    expected = run(other)
+    expected = other.batches(BY_THREE)
     assert readers(expected) == ["spark"] * 4
     for mine, theirs in zip(reports, expected, strict=True):
         assert (mine.bad_records, mine.quarantined) == (theirs.bad_records, theirs.quarantined)
@@ -148,8 +122,8 @@ def test_metadata_columns_are_those_of_the_last_record(make: Make) -> None:
     world = make(partitions=9, columns=columns)  # several for each task, which decodes them together
     for number in range(4):
         world.send([upsert(7, f"v{number}"), upsert(8 + number, "x"), tombstone(9)], timestamp=1_000 * number)
-    reports, other = run(world), by_spark(world)
-    expected = run(other)
+    reports, other = world.batches(BY_THREE), by_spark(world)
+    expected = other.batches(BY_THREE)
     assert (set(readers(reports)), set(readers(expected))) == ({"consumer"}, {"spark"})
     assert world.rows() == other.rows()
     (last,) = (row for row in world.rows() if row[0] == 7)
@@ -163,7 +137,7 @@ def test_the_newest_event_time(make: Make, action: str) -> None:
     world = make(partitions=1, columns=columns, sections=f"ingest: {{bad-records: {action}}}\n")
     for at in ("1970-01-01 00:00:09", "1970-01-01 00:00:01"):
         world.send([(key(1), json.dumps({"id": 1, "at": at}))])
-    ((mine,), (theirs,)) = (run(each) for each in (world, by_spark(world)))
+    ((mine,), (theirs,)) = (each.batches(BY_THREE) for each in (world, by_spark(world)))
     assert readers([mine, theirs]) == ["consumer", "spark"]
     assert mine.watermark_ms == theirs.watermark_ms
 
@@ -174,16 +148,11 @@ def test_the_newest_event_time_of_each_of_many_partitions(make: Make) -> None:
     world = make(partitions=9, columns=columns)
     rows = [(id, f"1970-01-01 00:00:{59 - id:02}.5") for id in range(40)]
     world.send([*((key(id), json.dumps({"id": id, "at": at})) for id, at in rows), tombstone(41)])
-    other, reports = by_spark(world), list[BatchReport]()
-    for each in (world, other):
-        ingest(each.spark, each.definition(), listener=reports.append)
-    mine, theirs = reports
-    assert readers(reports) == ["consumer", "spark"]
+    other = by_spark(world)
+    mine, theirs = world.batches() + other.batches()
+    assert readers([mine, theirs]) == ["consumer", "spark"]
     assert mine.watermark_ms is not None and mine.watermark_ms == theirs.watermark_ms
     assert world.rows() == other.rows()
-
-
-ROWS_ALONE = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
 
 
 @pytest.mark.parametrize("action", ["warn", "quarantine", "fail"])
@@ -191,7 +160,7 @@ def test_a_gate_judges_rows_without_a_key_in_the_files_of_tasks(make: Make, acti
     """Where it must name or quarantine a record, Spark reads the batch; the files of the tasks are not left."""
     world = make(
         partitions=1,
-        options=ROWS_ALONE,
+        options=ROWS,
         columns="id BIGINT, name STRING",
         cleanup="delete",
         sections=f"quality: {{suite: suite.json, gate: {action}}}\n",

@@ -1,24 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import GapError
 from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.consumer_batches import ReadAhead
 from bridge.pipelines.ingest.consumer_reader import ConsumerReader, LatestBatch
 from bridge.pipelines.runtime.preflight import ingest_table
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    return World.make(spark, broker, lake, unique, partitions=1)
+def world(make: Make) -> World:
+    return make(partitions=1)
 
 
 def reader(world: World) -> ConsumerReader:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from bridge.arrow_formats.base import ArrowDecoder
 from bridge.columns import KIND
 from bridge.definition import FormatSpec
 from bridge.delta.append_files import FileAppends
-from bridge.embedded.broker import Broker
 from bridge.kafka import admin, source
 from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
@@ -29,16 +25,10 @@ from bridge.pipelines.ingest.consumer_support import refuse_unsupported
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.ways import NotThisWay
-from tests.pipelines.world import Record, World, key, tombstone, upsert
+from tests.pipelines.world import Make, Record, World, key, tombstone, upsert
 from tests.refusals import refusal
 
-Make = Callable[..., World]
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), at TIMESTAMP(3), ok BOOLEAN, PRIMARY KEY (id) NOT ENFORCED"
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
 
 
 def consumers(world: World) -> ConsumerReader:
@@ -235,7 +225,7 @@ def test_what_no_decoder_reads_is_left_to_spark(
         assert refusal(lambda: reader.read(Offsets({}), Offsets({}))) == "the format is new"
 
 
-def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make) -> None:
+def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make, stop: threading.Event) -> None:
     """Each record is read once, by consumers; progress and table are those of one batch. No batch waits for the next
     trigger."""
     world = make(partitions=3, sections="merge: {max-batch: 12 kb}\ningest: {reader: consumer}\n")
@@ -251,17 +241,13 @@ def test_a_batch_that_is_too_large_for_the_tasks_becomes_several(make: Make) -> 
             records.append(upsert(id, fold[id]) if id in fold else tombstone(id))
         world.send(records, partition=partition)
     reports: list[BatchReport] = []
-    stop = threading.Event()
 
     def listener(report: BatchReport) -> None:
         reports.append(report)
         if sum(report.records_in for report in reports) == 180:
             stop.set()
 
-    timeout = threading.Timer(60, stop.set)
-    timeout.start()
     done = ingest(world.spark, world.definition(run={"trigger": "1 h"}), listener=listener, stop=stop)
-    timeout.cancel()
     assert {report.reader for report in reports} == {"consumer"} and done.batches == len(reports) > 2
     assert done.records_in == sum(report.records_in for report in reports) == 180
     assert {(row[0], row[1]) for row in world.rows()} == set(fold.items())

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from pyspark.sql import SparkSession
 
 from bridge.definition import FormatSpec
-from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.errors import BadRecordError, KafkaError
 from bridge.format_rules.avro_derive import derive
-from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import Record, World
+from tests.pipelines.world import Make, Record, World, readers
 
-Make = Callable[..., World]
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), at TIMESTAMP(3), ok BOOLEAN, PRIMARY KEY (id) NOT ENFORCED"
 AT = datetime(2026, 11, 23, 10, 0, 0, 123_000, tzinfo=timezone.utc)
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
 
 
 def written(schema: Any, fields: Mapping[str, Any]) -> bytes:
@@ -67,20 +57,10 @@ def schema_of(spec: FormatSpec | None) -> Any:
 
 def rows_by(world: World, reader: str) -> tuple[list[Any], list[str]]:
     """The table's rows and the readers of its batches, when `reader` reads the topic into a new table."""
-    world.sections = f"ingest: {{reader: {reader}}}\n"
-    reports: list[BatchReport] = []
-    definition = world.definition(reader)
-    folder = world.folder / reader
-    definition = replace(
-        definition,
-        delta=replace(definition.delta, path=str(folder / "table")),
-        run=replace(definition.run, checkpoint=str(folder / "checkpoint")),
-    )
-    ingest(world.spark, definition, listener=reports.append)
-    found = world.spark.read.format("delta").load(str(folder / "table")).collect()
-    return sorted((tuple(row) for row in found), key=str), [
-        (r.reader or "").partition(" ")[0] for r in reports
-    ]
+    other = replace(world, folder=world.folder / reader, sections=f"ingest: {{reader: {reader}}}\n")
+    other.folder.mkdir()
+    reports = other.batches()
+    return other.rows(), readers(reports)
 
 
 def test_avro(make: Make) -> None:
@@ -91,8 +71,8 @@ def test_avro(make: Make) -> None:
         (written(key, {"id": id}), None if fields is None else written(value, fields))
         for id, fields in values(60)
     )
-    rows, readers = rows_by(world, "consumer")
-    assert readers == ["consumer"]
+    rows, by = rows_by(world, "consumer")
+    assert by == ["consumer"]
     assert len(rows) == 5 and (rows, ["spark"]) == rows_by(world, "spark")
 
 
@@ -124,8 +104,7 @@ def test_avro_of_several_writers_with_raw_keys(make: Make, registry: SchemaRegis
     by_spark, _ = rows_by(world, "spark")
     world.options = {**options, "value.avro-confluent.properties.max.retries": "1"}  # a client without memory
     world.sections = "ingest: {reader: consumer}\n"
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 10}), listener=reports.append)
+    reports = world.batches({"max-offsets-per-batch": 10})
     assert [r.reader for r in reports] == ["consumer"] * 3
     assert world.rows() == by_spark and len(by_spark) == 5
 
@@ -136,10 +115,8 @@ def test_spark_names_the_document_of_a_schema_that_no_registry_has(
     options = {"value.format": "avro-confluent", "value.avro-confluent.url": registry.url}
     world = make(columns=COLUMNS, options=options, partitions=1)
     world.send([('{"id": 1}', b"\0\x7f\xff\xff\xff\1\0")])
-    reports: list[BatchReport] = []
     with pytest.raises(BadRecordError, match="unknown schema id 2147483647: the schema registry has none"):
-        ingest(world.spark, world.definition(), listener=reports.append)
-    assert reports == []
+        ingest(world.spark, world.definition())
 
 
 def test_a_registry_that_cannot_be_reached_is_an_error_without_credentials(make: Make) -> None:

@@ -9,44 +9,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.embedded.schema_registry import SchemaRegistryServer
 from bridge.format_rules.avro_derive import derive
 from bridge.format_rules.avro_given import envelope
 from bridge.kafka import admin
-from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
 from bridge.pipelines.ingest.consumer_reader import LatestBatch
-from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.ingest.test_consumer_reader import COLUMNS, Make, read, rows_of, rows_of_spark
-from tests.pipelines.world import Record, World
+from tests.pipelines.ingest.test_consumer_reader import COLUMNS, read, rows_of, rows_of_spark
+from tests.pipelines.world import DEBEZIUM, ROWS, Make, Record, World, making, readers
 from tests.refusals import refusal
 
-_CDC = {
-    "connector": "kafka",
-    "key.format": None,
-    "value.format": None,
-    "format": "debezium-json",
-    "scan.startup.mode": "earliest-offset",
-}
-_KEYED = {**_CDC, "format": None, "key.format": "json", "key.fields": "id", "value.format": "debezium-json"}
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    def made(**more: Any) -> World:
-        more = {"columns": COLUMNS, "options": _CDC, "cleanup": "delete", **more}
-        return World.make(spark, broker, lake, unique, **more)
-
-    return made
+_KEYED = {**DEBEZIUM, "key.format": "json", "key.fields": "id"}
+make = making(columns=COLUMNS, options=DEBEZIUM, cleanup="delete")
 
 
 def event(op: str, before: Any = None, after: Any = None) -> str:
@@ -92,7 +72,7 @@ def history(seed: int, count: int) -> list[Record]:
     return records
 
 
-@pytest.mark.parametrize("options", [_CDC, _KEYED], ids=["without key format", "with key format"])
+@pytest.mark.parametrize("options", [DEBEZIUM, _KEYED], ids=["without key format", "with key format"])
 def test_consumers_read_what_spark_reads(make: Make, options: dict[str, Any]) -> None:
     """Of a drawn changelog, cut into drawn ranges."""
     world = make(options=options)
@@ -143,7 +123,7 @@ def as_ogg(before: Any, after: Any) -> Any:
     [("canal-json", as_canal), ("maxwell-json", as_maxwell), ("ogg-json", as_ogg)],
 )
 def test_the_other_formats_in_json(make: Make, format: str, document: Callable[[Any, Any], Any]) -> None:
-    world = make(options={**_CDC, "format": format})
+    world = make(options={**DEBEZIUM, "value.format": format})
     events = [(key, json.loads(value) if value else None) for key, value in history(5, 120)]
     world.send((key, e and json.dumps(document(e["before"], e["after"]))) for key, e in events)
     batch = read(world)
@@ -151,8 +131,8 @@ def test_the_other_formats_in_json(make: Make, format: str, document: Callable[[
 
 
 def test_debezium_s_events_in_avro(make: Make, registry: SchemaRegistryServer) -> None:
-    options = {"format": "debezium-avro-confluent", "debezium-avro-confluent.url": registry.url}
-    world = make(options={**_CDC, **options})
+    format = "debezium-avro-confluent"
+    world = make(options={**ROWS, "value.format": format, f"value.{format}.url": registry.url})
     row = world.definition().topic.value.row
     schema = derive(envelope(row, row), legacy_timestamps=True, nullable=True)
     client = SchemaRegistryClient({"url": registry.url})
@@ -255,15 +235,10 @@ def test_a_run_reads_each_batch_by_who_can(make: Make) -> None:
         [('{"id":0}', event("c", None, {"id": 0, "name": "kept"})), ('{"id":0}', event("u", None, toasted))]
     )
     world.send(history(4, 100))
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 60}), listener=reports.append)
-    readers = [(r.reader or "").partition(" ")[0] for r in reports]
-    assert readers.count("spark") == 1 and readers.count("consumer") >= 3
-    by_spark = replace(
-        world.definition(), delta=replace(world.definition().delta, path=str(world.folder / "other"))
-    )
-    by_spark = replace(by_spark, run=replace(by_spark.run, checkpoint=str(world.folder / "cp")))
-    world.sections = "ingest: {reader: spark}\n"
-    ingest(world.spark, replace(by_spark, reader=world.definition().reader))
-    found = world.spark.read.format("delta").load(str(world.folder / "other")).collect()
-    assert world.rows() == sorted((tuple(row) for row in found), key=str) != []
+    reports = world.batches({"max-offsets-per-batch": 60})
+    by = readers(reports)
+    assert by.count("spark") == 1 and by.count("consumer") >= 3
+    other = replace(world, folder=world.folder / "other", sections="ingest: {reader: spark}\n")
+    other.folder.mkdir()
+    other.batches()
+    assert world.rows() == other.rows() != []

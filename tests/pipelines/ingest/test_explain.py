@@ -12,9 +12,9 @@ from bridge.cli.app import main
 from bridge.embedded.broker import Broker
 from bridge.metrics import BatchReport
 from bridge.offsets import Offsets
-from bridge.pipelines.ingest.explain import Explained, explain, next_end
+from bridge.pipelines.ingest.explain import Explained, end_of_stream, explain
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 @pytest.fixture
@@ -112,10 +112,21 @@ def test_before_the_first_batch_there_is_no_table_and_none_is_made(
     assert not (lake / "table").exists() and not (lake / "checkpoint").exists()
 
 
-def test_a_limited_batch_takes_its_share_of_every_partition() -> None:
+@pytest.mark.parametrize("reader", ["auto", "spark"])
+def test_a_limited_batch_is_the_one_that_the_ingest_takes(make: Make, reader: str) -> None:
+    """Consumers use the limit up, and Spark's streaming source rounds each partition's share down."""
+    world = make(partitions=3, sections=f"ingest: {{reader: {reader}}}\n")
+    for partition, count in enumerate((7, 7, 6)):
+        world.send([upsert(10 * partition + n, "a") for n in range(count)], partition=partition)
+    limited = {"max-offsets-per-batch": 10}
+    found = explain(world.spark, world.definition(run=limited))
+    assert found.records == world.batches(limited)[0].records_in
+
+
+def test_a_batch_of_a_stream_takes_its_share_of_every_partition() -> None:
     start, end = (
         Offsets({("t", 0): 10, ("t", 1): 0, ("t", 2): 5}),
         Offsets({("t", 0): 110, ("t", 1): 300, ("t", 2): 6}),
     )
-    assert next_end(start, end, 402) == next_end(start, end, 401) == end
-    assert next_end(start, end, 40) == Offsets({("t", 0): 19, ("t", 1): 29, ("t", 2): 6})
+    assert end_of_stream(start, end, 402) == end_of_stream(start, end, 401) == end
+    assert end_of_stream(start, end, 40) == Offsets({("t", 0): 19, ("t", 1): 29, ("t", 2): 6})

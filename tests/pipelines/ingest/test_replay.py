@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -15,28 +14,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
     ResourceType,
 )
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, GapError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import Replay, replay
 from bridge.pipelines.ingest.run import ingest
 from tests.metrics.openlineage import edges, events_in
-from tests.pipelines.world import World, key, tombstone, upsert, value
+from tests.pipelines.world import ROWS, Make, World, key, making, tombstone, upsert, value
 
-Make = Callable[..., World]
 ASIDE = "ingest: {bad-records: quarantine}\n"
 
 
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    def made(**more: Any) -> World:
-        return World.make(
-            spark, broker, lake, unique, **{"partitions": 1, "cleanup": "delete", "sections": ASIDE, **more}
-        )
-
-    return made
+make = making(partitions=1, cleanup="delete", sections=ASIDE)
 
 
 def correct(world: World, offset: int, document: str) -> None:
@@ -91,8 +80,7 @@ def test_a_replay_that_dies_after_its_commit_adds_nothing_twice(
     make: Make, arm: Callable[[str, str], Path]
 ) -> None:
     """Rows without a key: only the commit itself shows that they are in the table."""
-    options = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
-    world = make(options=options, columns="id BIGINT, name STRING")
+    world = make(options=ROWS, columns="id BIGINT, name STRING")
     world.send([(None, '{"id":1,"name":"a"}'), (None, "{"), (None, "[")])
     ingest(world.spark, world.definition())
     correct(world, 1, '{"id":2,"name":"b"}')

@@ -4,43 +4,36 @@ the replay does not know."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from bridge.delta import quarantine
 from bridge.delta.rows_taken_back import RowsTakenBack
-from bridge.embedded.broker import Broker
 from bridge.pipelines.ingest.replay import Replay, replay
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, key, upsert, value
+from tests.pipelines.world import ONE, ROWS, Make, World, key, upsert, value
 
-ONE = Decimal("1.00")
 KEYED: dict[str, Any] = {}
 APPENDED: dict[str, Any] = {
     "columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)",
-    "options": {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"},
+    "options": ROWS,
 }
-Make = Callable[..., World]
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: Any) -> World:
         """Two batches; a record of the first one is in the quarantine, and corrected there."""
-        aside = "ingest: {bad-records: quarantine}\n"
-        world = World.make(
-            spark, broker, lake, unique, partitions=1, cleanup="delete", sections=aside, **more
-        )
+        world = make(partitions=1, cleanup="delete", sections="ingest: {bad-records: quarantine}\n", **more)
         for batch in ([upsert(1, "a"), (key(2), "{")], [upsert(3, "c")]):
             world.send(batch)
-            ingest(spark, world.definition())
-        spark.sql(
-            f"UPDATE delta.`{lake}/table_quarantine` SET value = CAST('{value(2, 'b')}' AS BINARY) WHERE offset = 1"
+            world.batches()
+        world.spark.sql(
+            f"UPDATE delta.`{world.folder}/table_quarantine` SET value = CAST('{value(2, 'b')}' AS BINARY) "
+            "WHERE offset = 1"
         )
         return world
 

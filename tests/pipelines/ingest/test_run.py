@@ -10,21 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, TableError, TopicMissingError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
-from tests.pipelines.world import World, key, tombstone, upsert, value
-
-Make = Callable[..., World]
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
+from tests.pipelines.world import Make, key, tombstone, upsert, value
 
 
 def test_a_changelog_becomes_a_table_and_later_changes_follow(make: Make) -> None:
@@ -56,8 +47,7 @@ def test_a_changelog_becomes_a_table_and_later_changes_follow(make: Make) -> Non
 def test_each_batch_is_one_commit_that_carries_its_end_offsets(make: Make) -> None:
     world = make(partitions=1)
     world.send([upsert(n, "x") for n in range(7)])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(run={"max-offsets-per-batch": 3}), listener=reports.append)
+    reports = world.batches({"max-offsets-per-batch": 3})
     assert [r.records_in for r in reports] == [3, 3, 1]
     assert [r.pending_records for r in reports] == [4, 1, 0]
     merges = [commit for commit in world.history() if commit["operation"] == "MERGE"]
@@ -205,10 +195,9 @@ def test_a_function_of_the_user_that_raises_is_named(make: Make) -> None:
     assert world.rows() == []
 
 
-def test_stop_lets_the_running_batch_commit(make: Make) -> None:
+def test_stop_lets_the_running_batch_commit(make: Make, stop: threading.Event) -> None:
     world = make(partitions=1)
     world.send([upsert(n, "x") for n in range(9)])
-    stop = threading.Event()
     first = ingest(
         world.spark,
         world.definition(run={"max-offsets-per-batch": 3}),
@@ -220,10 +209,9 @@ def test_stop_lets_the_running_batch_commit(make: Make) -> None:
     assert rest.records_in == 6 and len(world.rows()) == 9
 
 
-def test_an_interval_run_picks_up_what_comes_later(make: Make) -> None:
+def test_an_interval_run_picks_up_what_comes_later(make: Make, stop: threading.Event) -> None:
     world = make(partitions=1)
     world.send([upsert(1, "a")])
-    stop = threading.Event()
 
     def listen(report: BatchReport) -> None:
         if report.records_in and len(world.rows()) == 2:

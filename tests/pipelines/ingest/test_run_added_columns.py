@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from decimal import Decimal
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, tombstone, upsert
-
-Make = Callable[..., World]
-ONE = Decimal("1.00")
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
+from tests.delta.tables import create_fed
+from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 def alter(world: World, what: str) -> None:
@@ -64,10 +52,8 @@ def test_a_column_that_must_have_a_value_is_refused(make: Make) -> None:
     """No row could be inserted any more."""
     world = make()
     world.send([upsert(1, "a")])
-    world.spark.sql(
-        f"CREATE TABLE delta.`{world.folder}/table` (id BIGINT, name STRING, amount DECIMAL(10, 2), "
-        "note STRING NOT NULL) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    columns = "id BIGINT, name STRING, amount DECIMAL(10, 2), note STRING NOT NULL"
+    create_fed(world.spark, f"{world.folder}/table", columns)
     with pytest.raises(
         TableError, match="not in the definition, and NOT NULL: `note` string\nchange the DDL"
     ):

@@ -26,8 +26,8 @@ from bridge.pipelines.quality.suite_proposal import propose
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
 from tests.pipelines.folds import Event, all_changes
-from tests.pipelines.ingest.test_run_sequence import DEBEZIUM, of_page
-from tests.pipelines.world import Record, World
+from tests.pipelines.ingest.test_run_sequence import of_page
+from tests.pipelines.world import DEBEZIUM, Record, World
 
 COLUMNS = "id BIGINT, a STRING NOT NULL, PRIMARY KEY (id) NOT ENFORCED"
 HISTORY = "path: table, history: append"

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import ONE, ROWS, Make, World, making, tombstone, upsert
 
-Make = Callable[..., World]
-ONE = Decimal("1.00")
 NOT_NULL = "column 'name' is NOT NULL in the table, and the row has no value for it"
 CHECK = r"the row breaks the constraint 'short' of the table: CHECK \(length ?\( ?name ?\) < 3\)"
 APPENDS = {
     "columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)",
-    "options": {
-        "connector": "kafka",
-        "key.format": None,
-        "value.format": None,
-        "format": "json",
-        "scan.startup.mode": "earliest-offset",
-    },
+    "options": ROWS,
 }
 
 
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, partitions=1, **more)
+make = making(partitions=1)
 
 
 def constrain(world: World, *, not_null: bool = False, check: bool = False) -> None:
@@ -75,8 +60,7 @@ def test_bad_records_decides_about_a_row_that_breaks_a_check(make: Make, bad_rec
     world = make(sections=f"ingest: {{bad-records: {bad_records}}}\n")
     constrain(world, check=True)
     world.send([upsert(1, "ok"), upsert(2, "b"), upsert(1, "secret"), upsert(3, None), tombstone(2)])
-    reports: list[BatchReport] = []
-    ingest(world.spark, world.definition(), listener=reports.append)
+    reports = world.batches()
     assert world.rows() == [(1, "ok", ONE)]
     assert reports[0].bad_records == 2
     assert reports[0].quarantined == (2 if bad_records == "quarantine" else 0)

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, DefinitionError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
@@ -18,20 +13,13 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.world import Record, World
+from tests.pipelines.world import Make, Record, World, making
 
 COLUMNS = "id BIGINT, name STRING, op STRING, n INT, PRIMARY KEY (id) NOT ENFORCED"
 
 
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    def made(delta: str, **more: Any) -> World:
-        more = {"columns": COLUMNS, "cleanup": "delete", "partitions": 1, **more}
-        return World.make(spark, broker, lake, unique, delta=f"path: table{delta}", **more)
-
-    return made
+make = making(columns=COLUMNS, cleanup="delete", partitions=1)
+DELETING = "path: table, apply-as-delete: \"op = 'd'\""
 
 
 def record(id: int, name: str | None, op: str | None, n: int | None = None) -> Record:
@@ -40,15 +28,13 @@ def record(id: int, name: str | None, op: str | None, n: int | None = None) -> R
 
 def applied(world: World, *records: Record) -> BatchReport:
     world.send(records)
-    done: list[BatchReport] = []
-    ingest(world.spark, world.definition(), listener=done.append)
-    assert len(done) == 1
-    return done[0]
+    (report,) = world.batches()
+    return report
 
 
-def test_a_record_for_which_the_condition_is_true_deletes_its_row(make: Callable[..., World]) -> None:
+def test_a_record_for_which_the_condition_is_true_deletes_its_row(make: Make) -> None:
     """The records and rows are those of docs/deletes.md."""
-    world = make(", apply-as-delete: \"op = 'd'\"")
+    world = make(delta=DELETING)
     for _, records, rows in Page(DOCS / "deletes.md").rows("Commit"):
         values = [json.loads(text) for text in records.strip("`").split("`, `")]
         done = applied(world, *(record(v["id"], v.get("name"), v.get("op")) for v in values))
@@ -60,8 +46,8 @@ def test_a_record_for_which_the_condition_is_true_deletes_its_row(make: Callable
 
 
 @pytest.mark.slow
-def test_a_deletion_has_the_sequence_of_its_record(make: Callable[..., World]) -> None:
-    world = make(", sequence-by: n, apply-as-delete: \"op = 'd'\"")
+def test_a_deletion_has_the_sequence_of_its_record(make: Make) -> None:
+    world = make(delta=f"{DELETING}, sequence-by: n")
     applied(
         world,
         record(1, "a", "c", 1),
@@ -76,8 +62,8 @@ def test_a_deletion_has_the_sequence_of_its_record(make: Callable[..., World]) -
 
 
 @pytest.mark.slow
-def test_a_record_for_which_the_condition_fails_is_bad(make: Callable[..., World]) -> None:
-    world = make(', apply-as-delete: "10 / n = 2"')
+def test_a_record_for_which_the_condition_fails_is_bad(make: Make) -> None:
+    world = make(delta='path: table, apply-as-delete: "10 / n = 2"')
     assert (
         applied(world, record(1, "a", None, 1), record(1, "a", None, 5), record(2, "b", None)).inserted == 1
     )
@@ -87,10 +73,10 @@ def test_a_record_for_which_the_condition_fails_is_bad(make: Callable[..., World
 
 
 @pytest.mark.slow
-def test_another_condition_is_refused_until_a_resync(make: Callable[..., World]) -> None:
-    world = make("")
+def test_another_condition_is_refused_until_a_resync(make: Make) -> None:
+    world = make()
     applied(world, record(1, "a", "d"), record(2, "b", "x"))
-    world.delta += ", apply-as-delete: \"op = 'd'\""
+    world.delta = DELETING
     with pytest.raises(TableError, match=r"with neither `sequence-by` nor.*has `apply-as-delete: op = 'd'`"):
         ingest(world.spark, world.definition())
     assert resync(world.spark, world.definition()).deleted == 1

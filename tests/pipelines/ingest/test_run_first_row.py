@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
@@ -20,54 +15,32 @@ from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.folds import TRUNCATE, Event, first_rows
-from tests.pipelines.world import Record, World
+from tests.pipelines.folds import TRUNCATE, Event, check_any_cut, first_rows, record
+from tests.pipelines.world import DEBEZIUM, Make, World, making
 
 COLUMNS = "id BIGINT, a STRING, PRIMARY KEY (id) NOT ENFORCED"
 FIRST = "path: table, first-row: true"
 IGNORING = FIRST + ", ignore-delete: true"
-DEBEZIUM = {
-    "connector": "kafka",
-    "scan.startup.mode": "earliest-offset",
-    "key.format": None,
-    "value.format": "debezium-json",
-}
 
 
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    def made(folder: str = ".", **more: Any) -> World:
-        (lake / folder).mkdir(exist_ok=True)
-        more = {"columns": COLUMNS, "delta": IGNORING, "cleanup": "delete", "partitions": 1, **more}
-        return World.make(spark, broker, lake / folder, unique, **more)
-
-    return made
+make = making(columns=COLUMNS, delta=IGNORING, cleanup="delete", partitions=1)
 
 
-def record(world: World, event: Event) -> Record:
-    document = None if event.row is None else {"id": event.key, **event.row}
-    if not world.options:
-        return json.dumps({"id": event.key}), None if document is None else json.dumps(document)
-    if event == TRUNCATE:
-        return None, json.dumps({"op": "t"})
-    before = {"id": event.key, "a": "before"}
-    return None, json.dumps({"before": before, "after": document, "op": "d" if document is None else "u"})
+def send(world: World, events: Sequence[Event]) -> None:
+    before = {"a": "before"} if world.options else None
+    world.send([record(event, before) for event in events])
 
 
 def applied(world: World, *events: Event, **run: object) -> list[BatchReport]:
-    world.send([record(world, event) for event in events])
-    done: list[BatchReport] = []
-    ingest(world.spark, world.definition(run=run), listener=done.append)
-    return done
+    send(world, events)
+    return world.batches(run)
 
 
 def rows(world: World) -> dict[int, str | None]:
     return dict(world.rows())
 
 
-def test_the_runs_of_the_page(make: Callable[..., World]) -> None:
+def test_the_runs_of_the_page(make: Make) -> None:
     """Those of docs/change-semantics.md, each applied by a run of its own."""
     world = make()
     for _, records, after in Page(DOCS / "change-semantics.md").rows("Run"):
@@ -91,33 +64,23 @@ EVENTS = st.lists(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_any_cut_into_batches_gives_the_rows_of_the_oracle(engine: str, make: Callable[..., World]) -> None:
+def test_any_cut_into_batches_gives_the_rows_of_the_oracle(engine: str, make: Make) -> None:
     """Truncates among them: the first record after one counts."""
-    number = iter(range(1_000))
+    more = {"options": DEBEZIUM, "delta": IGNORING + ", truncate: apply"}
+    more |= {"sections": f"merge: {{engine: {engine}}}\n"}
 
-    @given(EVENTS, st.integers(1, 30), st.integers(0, 30))
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-    def check(events: list[Event], batch: int, first: int) -> None:
-        sections = f"merge: {{engine: {engine}}}\n"
-        more = {"options": DEBEZIUM, "delta": IGNORING + ", truncate: apply", "sections": sections}
-        world = make(f"of{next(number)}", **more)
-        for begin, end in ((0, first), (first, len(events))):
-            if events[begin:end]:
-                applied(world, *events[begin:end], **{"max-offsets-per-batch": batch})
-                assert rows(world) == {key: row["a"] for key, row in first_rows(events[:end]).items()}
-        assert verify(world.spark, world.definition()).equal
+    def oracle(events: Sequence[Event]) -> dict[int, str | None]:
+        return {key: row["a"] for key, row in first_rows(events).items()}
 
-    check()
+    check_any_cut(EVENTS, lambda folder: make(folder=folder, **more), send, rows, oracle)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, DEBEZIUM], ids=["upsert", "debezium"])
-def test_a_deletion_is_a_bad_record_unless_it_is_ignored(
-    options: dict[str, Any], make: Callable[..., World]
-) -> None:
+def test_a_deletion_is_a_bad_record_unless_it_is_ignored(options: dict[str, Any], make: Make) -> None:
     world = make(options=options, delta=FIRST)
     applied(world, Event(1, {"a": "x"}), Event(1, {"a": "y"}))
-    world.send([record(world, Event(1))])
+    send(world, [Event(1)])
     with pytest.raises(
         BadRecordError, match=r"delta.first-row takes no deletion; delta.ignore-delete ignores"
     ):
@@ -131,7 +94,7 @@ def test_a_deletion_is_a_bad_record_unless_it_is_ignored(
 
 
 @pytest.mark.slow
-def test_a_resync_reads_the_first_rows(make: Callable[..., World]) -> None:
+def test_a_resync_reads_the_first_rows(make: Make) -> None:
     """Where the topic has them."""
     world = make(sections="ingest: {bad-records: quarantine}\n")
     applied(world, *(Event(n, {"a": a}) for a in ("first", "second") for n in range(4)))
@@ -141,16 +104,16 @@ def test_a_resync_reads_the_first_rows(make: Callable[..., World]) -> None:
     assert rows(world) == dict.fromkeys(range(4), "first")
     with pytest.raises(DefinitionError, match=r"under `delta.first-row` it is not known whether a record"):
         replay(world.spark, world.definition())
-    compacted = make("compacted", cleanup="compact")
+    compacted = make(folder="compacted", cleanup="compact")
     with pytest.raises(GapError, match=r"`delta.first-row` needs the records before it"):
         resync(compacted.spark, compacted.definition())
 
 
 @pytest.mark.slow
-def test_deletions_alone_may_be_ignored(make: Callable[..., World]) -> None:
+def test_deletions_alone_may_be_ignored(make: Make) -> None:
     """The last change of a key that is no deletion counts, in any cut."""
     for batch in (1, 3, 100):
-        world = make(f"batch{batch}", delta="path: table, ignore-delete: true")
+        world = make(folder=f"batch{batch}", delta="path: table, ignore-delete: true")
         events = [
             Event(1, {"a": "x"}),
             Event(1, {"a": "y"}),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError
 from bridge.metrics import BatchReport
 from bridge.peek import peek
@@ -23,7 +21,7 @@ from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
-from tests.pipelines.world import World, key, tombstone, upsert
+from tests.pipelines.world import Make, key, tombstone, upsert
 
 ONE = Decimal("1.00")
 FOLDERS = {
@@ -35,16 +33,11 @@ FOLDERS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FOLDERS)
-def test_pipelines_find_a_folder_by_its_name(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], name: str
-) -> None:
+def test_pipelines_find_a_folder_by_its_name(make: Make, spark: SparkSession, lake: Path, name: str) -> None:
     folder = lake / name
-    folder.mkdir()
     aside = "ingest: {bad-records: quarantine}\n"
     for number, sections in enumerate(("", "ingest: {reader: spark}\n", "merge: {engine: spark}\n", aside)):
-        world = World.make(
-            spark, broker, folder, unique, partitions=1, sections=sections, delta=f"path: table{number}"
-        )
+        world = make(folder=name, partitions=1, sections=sections, delta=f"path: table{number}")
         run = {"checkpoint": f"checkpoint{number}"}
         definition = world.definition(run=run)
         world.send([upsert(1, "a"), upsert(2, "b")])
@@ -63,7 +56,7 @@ def test_pipelines_find_a_folder_by_its_name(
     assert resync(spark, definition).updated == 0
     maintain(spark, definition)
     assert status(spark, definition)
-    back = World.make(spark, broker, folder, unique, partitions=1, delta="path: table0")
+    back = make(folder=name, partitions=1, delta="path: table0")
     out = back.definition("back", {"checkpoint": "back"})
     publish(spark, out)
     assert {k for k, _ in back.received()} == {key(1).encode(), key(3).encode()}
@@ -82,9 +75,9 @@ def test_pipelines_find_a_folder_by_its_name(
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    make: Make, spark: SparkSession, lake: Path
 ) -> None:
-    world = World.make(spark, broker, lake, unique, partitions=1)
+    world = make(partitions=1)
     world.send([upsert(1, "a"), (key(2), "{")])
     (lake / "file").touch()
     for delta, run, sections in (

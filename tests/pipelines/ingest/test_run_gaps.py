@@ -5,41 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import REBUILD, BridgeError, GapError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.run import ingest
 from tests.kafka.topics import transaction
-from tests.pipelines.world import World, tombstone, upsert
-
-Make = Callable[..., World]
-ONE = Decimal("1.00")
-slow = pytest.mark.slow
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
-
-
-@pytest.fixture
-def stop() -> Iterator[threading.Event]:
-    """Ends a run with an interval, after two minutes in any case."""
-    asked = threading.Event()
-    watchdog = threading.Timer(120, asked.set)
-    watchdog.start()
-    yield asked
-    watchdog.cancel()
+from tests.pipelines.world import ONE, Make, World, tombstone, upsert
 
 
 def admin(world: World) -> AdminClient:
@@ -149,7 +125,7 @@ def test_markers_aborts_and_an_open_transaction_keep_nothing_waiting(make: Make)
     assert world.rows() == [(1, "a", ONE), (2, "not yet", ONE), (3, "behind it", ONE)]
 
 
-@slow
+@pytest.mark.slow
 def test_the_gaps_of_a_compacted_topic_are_no_gap(make: Make) -> None:
     """What compaction took out of the middle is passed over, tombstones too while the table has them by then."""
     world = make(partitions=1)
@@ -171,7 +147,7 @@ def test_the_gaps_of_a_compacted_topic_are_no_gap(make: Make) -> None:
     assert {row[0]: row[1] for row in world.rows()}[1] == "v199"
 
 
-@slow
+@pytest.mark.slow
 def test_no_clock_decides(make: Make) -> None:
     """Records from 1970 and 2100, commits whose files have odd times: offsets and versions are the order."""
     world = make(partitions=1)

@@ -29,8 +29,8 @@ from bridge.pipelines.resync import topic_to_table
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.rows import Change, RowKind, intervals
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.ingest.test_run_sequence import DEBEZIUM, ORDERED, UPSERT, applied, message, of_page
-from tests.pipelines.world import Record, World
+from tests.pipelines.ingest.test_run_sequence import ORDERED, UPSERT, applied, message, of_page
+from tests.pipelines.world import DEBEZIUM, Record, World
 
 COLUMNS = (
     "id BIGINT, name STRING, at TIMESTAMP_LTZ(3) METADATA FROM 'value.source.timestamp' VIRTUAL, "

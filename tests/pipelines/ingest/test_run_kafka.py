@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, TopicMissingError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest import batch
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import Record, World
+from tests.pipelines.world import DEBEZIUM, ROWS, Make, Record, World
 
-Make = Callable[..., World]
-EVENTS = {"connector": "kafka", "key.format": None, "scan.startup.mode": "earliest-offset"}
-CHANGES = {**EVENTS, "value.format": "debezium-json"}
 ROW = "id BIGINT, name STRING, note STRING"
 
 
 @pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
+def make(make: Make) -> Make:
     def made(**more: Any) -> World:
-        options = {**EVENTS, **more.pop("options", {})}
-        columns = more.pop("columns", ROW)
-        return World.make(
-            spark, broker, lake, unique, cleanup="delete", options=options, columns=columns, **more
-        )
+        options = {**ROWS, **more.pop("options", {})}
+        return make(**{"columns": ROW, "cleanup": "delete", "options": options, **more})
 
     return made
 
@@ -86,7 +76,7 @@ def test_a_bad_event_stops_the_batch_and_names_its_place(make: Make) -> None:
 
 
 def test_changes_are_merged_by_primary_key_in_their_order(make: Make) -> None:
-    world = make(options=CHANGES, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
+    world = make(options=DEBEZIUM, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
     world.send(
         [
             event(after=row(1, "a")),
@@ -112,7 +102,7 @@ def test_changes_are_merged_by_primary_key_in_their_order(make: Make) -> None:
 def test_a_value_that_an_update_leaves_out_is_kept(make: Make) -> None:
     """From the change before in the batch, else from the table; where there is neither, the batch stops."""
     out = "__debezium_unavailable_value"
-    world = make(options=CHANGES, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
+    world = make(options=DEBEZIUM, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
     world.send([event(after=row(1, "a", "large")), event(row(1), row(1, "b", out))])
     ingest(world.spark, world.definition())
     assert world.rows() == [(1, "b", "large")]
@@ -129,7 +119,7 @@ def test_a_value_that_an_update_leaves_out_is_kept(make: Make) -> None:
 def test_a_value_that_is_left_out_does_not_undo_an_update_of_another_writer(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = make(options=CHANGES, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
+    world = make(options=DEBEZIUM, columns=f"{ROW}, PRIMARY KEY (id) NOT ENFORCED", partitions=1)
     world.send([event(after=row(1, "a", "large"))])
     ingest(world.spark, world.definition())
     real = batch.judge_records
@@ -164,12 +154,12 @@ def test_topics_of_a_list_and_of_a_pattern_go_into_one_table(make: Make) -> None
         ingest(world.spark, replace(world, options=nothing).definition())
 
 
-def test_a_topic_that_comes_later_is_found_while_it_runs(make: Make) -> None:
+def test_a_topic_that_comes_later_is_found_while_it_runs(make: Make, stop: threading.Event) -> None:
     options = {"topic": None, "scan.topic-partition-discovery.interval": "200 ms"}
     world = make()
     world = replace(world, options={**world.options, **options, "topic-pattern": f"{world.topic}.*"})
     world.send(plain(row(1)))
-    stop, later = threading.Event(), f"{world.topic}-later"
+    later = f"{world.topic}-later"
 
     def heard(report: BatchReport) -> None:
         if report.batch == 0:
@@ -178,10 +168,7 @@ def test_a_topic_that_comes_later_is_found_while_it_runs(make: Make) -> None:
         else:
             stop.set()
 
-    watchdog = threading.Timer(120, stop.set)
-    watchdog.start()
     ingest(world.spark, world.definition(run={"trigger": "1 s"}), listener=heard, stop=stop)
-    watchdog.cancel()
     assert [r[0] for r in world.rows()] == [1, 2]
 
 
@@ -218,12 +205,11 @@ def test_monitoring_sees_the_offsets_of_the_group(make: Make) -> None:
 def test_event_time_per_partition(make: Make) -> None:
     columns = "id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
     world = make(columns=columns, partitions=2)
-    reports: list[BatchReport] = []
     world.send([(None, '{"id":1,"ts":"2026-01-01 00:00:20"}')], partition=0)
-    ingest(world.spark, world.definition(), listener=reports.append)
+    reports = world.batches()
     world.send([(None, '{"id":1,"ts":"2026-01-01 00:00:10"}')], partition=1)
     world.send([(None, '{"id":2,"ts":"2026-01-01 00:00:30"}')], partition=0)
-    ingest(world.spark, world.definition(), listener=reports.append)
+    reports += world.batches()
     assert [r.watermark_ms for r in reports] == [None, 1767225605000]
     lag = reports[1].event_time_lag_seconds
     assert lag is not None and lag > 0

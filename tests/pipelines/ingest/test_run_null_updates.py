@@ -4,47 +4,24 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, DefinitionError, GapError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
-from tests.pipelines.world import World
+from tests.pipelines.world import DEBEZIUM, Make, making
 
 COLUMNS = "id BIGINT, a STRING, b INT, c STRING, PRIMARY KEY (id) NOT ENFORCED"
-DEBEZIUM = {
-    "connector": "kafka",
-    "scan.startup.mode": "earliest-offset",
-    "key.format": None,
-    "value.format": "debezium-json",
-}
 KEPT = "path: table, ignore-null-updates: [a, b]"
 Row = dict[str, Any]
 
 
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    def made(**more: Any) -> World:
-        return World.make(
-            spark,
-            broker,
-            lake,
-            unique,
-            **{"columns": COLUMNS, "delta": KEPT, "cleanup": "delete", "partitions": 1, **more},
-        )
-
-    return made
+make = making(columns=COLUMNS, delta=KEPT, cleanup="delete", partitions=1)
 
 
 def folded(
@@ -103,7 +80,7 @@ def events(changes: list[tuple[int, Row | None]]) -> list[tuple[None, str]]:
 @pytest.mark.parametrize(
     "options", [pytest.param({}, id="upsert"), pytest.param(DEBEZIUM, id="debezium", marks=pytest.mark.slow)]
 )
-def test_drawn_histories_in_batches(options: dict[str, Any], make: Callable[..., World]) -> None:
+def test_drawn_histories_in_batches(options: dict[str, Any], make: Make) -> None:
     """Nulls, deletions, inserts after them: within a batch and over batches and runs."""
     world = make(options=options)
     history = drawn(46, 120, 12)
@@ -123,7 +100,7 @@ def test_drawn_histories_in_batches(options: dict[str, Any], make: Callable[...,
 
 
 @pytest.mark.slow
-def test_a_resync_folds_alike(make: Callable[..., World]) -> None:
+def test_a_resync_folds_alike(make: Make) -> None:
     world = make(delta="path: table")
     history = drawn(47, 60, 6)
     world.send(upserts(history))
@@ -138,7 +115,7 @@ def test_a_resync_folds_alike(make: Callable[..., World]) -> None:
 
 
 @pytest.mark.slow
-def test_a_column_that_is_added_keeps_its_values_too(make: Callable[..., World]) -> None:
+def test_a_column_that_is_added_keeps_its_values_too(make: Make) -> None:
     """`true` means all columns of the DDL as it is now."""
     of_two = "id BIGINT, a STRING, b INT, PRIMARY KEY (id) NOT ENFORCED"
     world = make(columns=of_two, delta="path: table, ignore-null-updates: true, merge-schema: true")
@@ -151,7 +128,7 @@ def test_a_column_that_is_added_keeps_its_values_too(make: Callable[..., World])
 
 
 @pytest.mark.slow
-def test_what_is_refused(make: Callable[..., World]) -> None:
+def test_what_is_refused(make: Make) -> None:
     world = make(options=DEBEZIUM, sections="ingest: {bad-records: quarantine}\n")
     with pytest.raises(
         DefinitionError, match=r"under `delta.ignore-null-updates` a record that is applied later"

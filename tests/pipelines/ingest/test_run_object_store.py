@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,25 +29,14 @@ from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease
 from bridge.store_options import given_settings
+from tests.config.files import pipeline_text
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import KEY, SECRET, ObjectStore, only_on_s3
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import COLUMNS, Make, World, tombstone, upsert
 
-FILE = """\
-version: 1
-name: {name}
-topic:
-  ddl: |
-    CREATE TABLE t (id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}',
-      'key.format' = 'json', 'value.format' = 'json'{options})
-delta: {{path: ../orders}}
-run: {{checkpoint: "../checkpoints/{name}", trigger: available-now}}
-merge: {{engine: {engine}}}
-"""
 INGEST = """\
-ingest: {{bad-records: quarantine, quarantine: {{path: ../bad}}}}
-quality: {{suite: suite.json, results: {{path: ../results}}, report: ../report.html}}
+ingest: {bad-records: quarantine, quarantine: {path: ../bad}}
+quality: {suite: suite.json, results: {path: ../results}, report: ../report.html}
 """
 
 
@@ -63,16 +52,23 @@ def pipeline(
     topic: str,
     name: str,
     engine: str = "auto",
-    options: str = "",
+    options: Mapping[str, str] | None = None,
 ) -> Definition:
     """A pipeline whose file is in the bucket, in conf/, and names all places relative to itself."""
-    values = {"name": name, "topic": topic, "servers": world.broker.bootstrap, "engine": engine}
+    place = {"topic": topic, "properties.bootstrap.servers": world.broker.bootstrap}
     conf = f"{bucket.removeprefix(f'{store.root}/')}/conf"
     suite = {
         "name": "s",
         "expectations": [{"type": "expect_key_to_be_unique", "kwargs": {"column_list": ["id"]}}],
     }
-    text = FILE.format(options=options, **values) + (INGEST.format() if name == "in" else "")
+    text = pipeline_text(
+        COLUMNS,
+        {**place, **(options or {})},
+        name=name,
+        delta="path: ../orders",
+        run=f'checkpoint: "../checkpoints/{name}"',
+        sections=f"merge: {{engine: {engine}}}\n{INGEST if name == 'in' else ''}",
+    )
     for file, content in (("suite.json", json.dumps(suite)), (f"{name}.yaml", text)):
         store.put(f"{conf}/{file}", content.encode())
     with given_settings(lambda: {f"spark.hadoop.{k}": v for k, v in store.settings().items()}):
@@ -90,21 +86,20 @@ def rows(store: ObjectStore, bucket: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("engine", ["driver", pytest.param("spark", marks=pytest.mark.slow)])
 def test_topics_and_a_table_on_s3_are_equal(
+    make: Make,
     spark: SparkSession,
     broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
     store: ObjectStore,
     bucket: str,
     engine: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = World.make(spark, broker, lake, unique)
-    out = unique("out")
+    world = make()
+    out = f"{world.topic}-out"
     broker.create_topic(out, partitions=2)
-    once = f", 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{out}'"
+    once = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": out}
     into = pipeline(world, store, bucket, world.topic, "in", engine)
-    outward = pipeline(world, store, bucket, out, "out", options=once if engine == "spark" else "")
+    outward = pipeline(world, store, bucket, out, "out", options=once if engine == "spark" else None)
     for first, records in enumerate(
         (
             [upsert(1, "a"), upsert(2, "b"), upsert(3, "c"), ('{"id":4}', "{")],
@@ -138,15 +133,10 @@ def test_topics_and_a_table_on_s3_are_equal(
 
 
 def test_a_table_on_s3_is_corrected_repaired_and_maintained(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    store: ObjectStore,
-    bucket: str,
+    make: Make, spark: SparkSession, lake: Path, store: ObjectStore, bucket: str
 ) -> None:
     """`replay`, `resync` and `maintain`: their files are in the bucket, and so are those of `ingest`."""
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     into = pipeline(world, store, bucket, world.topic, "in")
     world.send([upsert(1, "a"), upsert(2, "b"), ('{"id":3}', "{")])
     assert ingest(spark, into).bad_records == 1
@@ -173,17 +163,12 @@ def test_a_table_on_s3_is_corrected_repaired_and_maintained(
 
 
 def test_a_turn_asks_the_store_for_what_it_changes(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    store: ObjectStore,
-    bucket: str,
+    make: Make, spark: SparkSession, broker: Broker, store: ObjectStore, bucket: str
 ) -> None:
     """From batch to batch, and for a publish of few changes; nothing is listed within a run."""
     only_on_s3(store)
-    world = World.make(spark, broker, lake, unique, partitions=1)
-    out = unique("out")
+    world = make(partitions=1)
+    out = f"{world.topic}-out"
     broker.create_topic(out)
     into, outward = (pipeline(world, store, bucket, t, n) for t, n in ((world.topic, "in"), (out, "out")))
     into = replace(into, run=replace(into.run, max_offsets_per_batch=2))
@@ -215,15 +200,9 @@ def test_a_turn_asks_the_store_for_what_it_changes(
 
 @pytest.mark.parametrize("times", [5, pytest.param(200, marks=pytest.mark.slow)])
 def test_of_two_runs_that_start_at_once_one_works(
-    spark: SparkSession,
-    broker: Broker,
-    lake: Path,
-    unique: Callable[[str], str],
-    store: ObjectStore,
-    bucket: str,
-    times: int,
+    make: Make, spark: SparkSession, store: ObjectStore, bucket: str, times: int
 ) -> None:
-    world = World.make(spark, broker, lake, unique)
+    world = make()
     into = pipeline(world, store, bucket, world.topic, "in")
     timing = LeaseTiming(remote_heartbeat_seconds=0.2, poll_seconds=0.02)
 

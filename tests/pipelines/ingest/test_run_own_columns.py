@@ -7,13 +7,11 @@ import random
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest import run_state
@@ -21,7 +19,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
-from tests.pipelines.world import World, tombstone
+from tests.pipelines.world import Make, World, tombstone
 
 Topics = tuple[World, World]
 CUSTOMERS = "id BIGINT, name STRING, city STRING, PRIMARY KEY (id) NOT ENFORCED"
@@ -30,12 +28,9 @@ WIDE = "id BIGINT, name STRING, city STRING, paid INT, PRIMARY KEY (id) NOT ENFO
 
 
 @pytest.fixture
-def topics(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Topics:
-    own = "path: table, merge-columns: all"
-    return (
-        World.make(spark, broker, lake, unique, columns=CUSTOMERS, delta=own, partitions=2),
-        World.make(spark, broker, lake, unique, columns=PAYMENTS, delta=own, partitions=2),
-    )
+def topics(make: Make) -> Topics:
+    own = partial(make, delta="path: table, merge-columns: all", partitions=2)
+    return own(columns=CUSTOMERS), own(columns=PAYMENTS)
 
 
 def record(id: int, **values: Any) -> tuple[str, str]:

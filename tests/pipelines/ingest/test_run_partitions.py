@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
-from tests.pipelines.world import Record, World
+from tests.delta.tables import create_fed
+from tests.pipelines.world import Make, Record, World
 
 COLUMNS = "id BIGINT, name STRING, amount DECIMAL(10, 2), PRIMARY KEY (id, name) NOT ENFORCED"
 REASON = (
@@ -32,12 +30,10 @@ def record(id: int, name: str | None, amount: str | None = "1.00") -> Record:
 
 
 @pytest.fixture
-def world(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> World:
-    made = World.make(spark, broker, lake, unique, partitions=1, columns=COLUMNS)
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10, 2)) USING delta "
-        "PARTITIONED BY (name) TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+def world(make: Make, lake: Path) -> World:
+    made = make(partitions=1, columns=COLUMNS)
+    columns = "id BIGINT, name STRING, amount DECIMAL(10, 2)"
+    create_fed(made.spark, f"{lake}/table", columns, "PARTITIONED BY (name)")
     return made
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from decimal import Decimal
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
-from bridge.metrics import BatchReport, Summary
+from bridge.metrics import BatchReport, Listener, Summary
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, tombstone, upsert
+from tests.pipelines.world import ONE, ROWS, Make, World, tombstone, upsert
 
-Make = Callable[..., World]
-ONE = Decimal("1.00")
 RECORDS = [
     upsert(1, "a"),
     upsert(2, "b"),
@@ -29,21 +25,7 @@ RECORDS = [
 ]
 FOLD = [(1, "a2", ONE), (3, "c", ONE), (4, "d", ONE), (5, "e", ONE)]
 BY_THREE = {"max-offsets-per-batch": 3}
-APPENDS = {
-    "columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)",
-    "options": {
-        "connector": "kafka",
-        "key.format": None,
-        "value.format": None,
-        "format": "json",
-        "scan.startup.mode": "earliest-offset",
-    },
-}
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
+APPENDS = {"columns": "id BIGINT, name STRING, amount DECIMAL(10, 2)", "options": ROWS}
 
 
 def restore(world: World, version: int, *, by_spark: bool = False) -> None:
@@ -55,25 +37,26 @@ def restore(world: World, version: int, *, by_spark: bool = False) -> None:
         DeltaTable(str(world.folder / "table")).restore(version, protocol_downgrade_allowed=True)
 
 
-def restored_run(world: World, after: int, take_back: Callable[[int], object]) -> Summary:
-    """An ingest during which `take_back` is called with the version of the first batch, after that many batches."""
-    versions: list[int] = []
+def during(actions: Mapping[int, Callable[[int], object]]) -> tuple[list[BatchReport], Listener]:
+    """The reports of a run, and its listener: after so many batches it acts, given the version of the first batch."""
+    reports: list[BatchReport] = []
 
     def listener(report: BatchReport) -> None:
-        versions.append(report.version or 0)
-        if len(versions) == after:
-            take_back(versions[0])
+        reports.append(report)
+        if act := actions.get(len(reports)):
+            act(reports[0].version or 0)
 
-    return ingest(world.spark, world.definition(run=BY_THREE), listener=listener)
+    return reports, listener
+
+
+def restored_run(world: World, after: int, take_back: Callable[[int], object]) -> Summary:
+    """An ingest during which `take_back` is called with the version of the first batch, after that many batches."""
+    return ingest(world.spark, world.definition(run=BY_THREE), listener=during({after: take_back})[1])
 
 
 @pytest.mark.parametrize(
     ("reader", "engine"),
-    [
-        ("spark", "spark"),
-        ("spark", "driver"),
-        ("consumer", "driver"),
-    ],
+    [("spark", "spark"), ("spark", "driver"), ("consumer", "driver")],
 )
 def test_after_a_restore_between_two_batches_all_changes_are_applied_again(
     make: Make, reader: str, engine: str
@@ -101,33 +84,20 @@ def test_a_run_goes_back_to_the_beginning_of_the_topic(make: Make) -> None:
     """Restored by Spark to the version before the first batch, twice, and back to the last one in between."""
     world = make(partitions=1)
     world.send(RECORDS)
-    versions: list[int] = []
-
-    def listener(report: BatchReport) -> None:
-        versions.append(report.version or 0)
-        if len(versions) in (1, 3):
-            restore(world, 0)
-        if len(versions) == 2:
-            restore(world, versions[0])
-
+    to_first, to_none = partial(restore, world), lambda _: restore(world, 0)
+    reports, listener = during({1: to_none, 2: to_first, 3: to_none})
     summary = ingest(world.spark, world.definition(run=BY_THREE), listener=listener)
     assert world.rows() == FOLD
-    assert len(versions) == 6 and summary.records_in == 16
+    assert len(reports) == 6 and summary.records_in == 16
 
 
-def test_a_run_without_new_records_goes_back_by_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_new_records_goes_back_by_itself(
+    make: Make, monkeypatch: pytest.MonkeyPatch, stop: threading.Event
+) -> None:
     monkeypatch.setattr("bridge.pipelines.ingest.run_state.LOOK_SECONDS", 0.2)
     world = make(partitions=1)
     world.send(RECORDS)
-    stop, reports = threading.Event(), list[BatchReport]()
-
-    def listener(report: BatchReport) -> None:
-        reports.append(report)
-        if len(reports) == 3:
-            restore(world, reports[0].version or 0)
-        elif len(reports) == 5:
-            stop.set()
-
+    reports, listener = during({3: partial(restore, world), 5: lambda _: stop.set()})
     run = {"trigger": "200 ms", **BY_THREE}
     ingest(world.spark, world.definition(run=run), listener=listener, stop=stop)
     assert [r.records_in for r in reports] == [3, 3, 1, 3, 1]
@@ -149,33 +119,15 @@ def test_all_rows_deleted_by_another_writer_stay_so_with_a_warning(make: Make) -
 
 
 @pytest.mark.slow
-def test_each_pipeline_with_columns_of_its_own_goes_back(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
+def test_each_pipeline_with_columns_of_its_own_goes_back(make: Make, spark: SparkSession) -> None:
     """One while it runs, the other one when it is started again."""
-    own, ids = "path: table, merge-columns: all", range(9)
+    own, ids = partial(make, delta="path: table, merge-columns: all", partitions=1), range(9)
     names, paid = (
-        World.make(
-            spark,
-            broker,
-            lake,
-            unique,
-            columns=f"id BIGINT, {column}, PRIMARY KEY (id) NOT ENFORCED",
-            delta=own,
-            partitions=1,
-        )
+        own(columns=f"id BIGINT, {column}, PRIMARY KEY (id) NOT ENFORCED")
         for column in ("name STRING", "paid INT")
     )
     first, other = names.definition("names", BY_THREE), paid.definition("paid", {"checkpoint": "other"})
-    reports: list[BatchReport] = []
-
-    def listener(report: BatchReport) -> None:
-        reports.append(report)
-        if len(reports) == 1:
-            ingest(spark, other)
-        elif len(reports) == 2:
-            restore(names, reports[0].version or 0)
-
+    reports, listener = during({1: lambda _: ingest(spark, other), 2: partial(restore, names)})
     for some in (ids[:1], ids[1:]):
         names.send([(f'{{"id":{n}}}', f'{{"id":{n},"name":"n"}}') for n in some])
         paid.send([(f'{{"id":{n}}}', f'{{"id":{n},"paid":{n}}}') for n in some])

@@ -6,27 +6,15 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
-from tests.pipelines.world import World, tombstone, upsert
-
-Make = Callable[..., World]
-ONE = Decimal("1.00")
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **more: World.make(spark, broker, lake, unique, **more)
+from tests.pipelines.world import ONE, Make, World, tombstone, upsert
 
 
 def batches(world: World) -> list[int]:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 
 from bridge.delta.delete_memory import DeleteMemory
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
@@ -26,30 +22,14 @@ from bridge.pipelines.resync import topic_to_table
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.ways import told
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.world import Record, World
+from tests.pipelines.world import DEBEZIUM, Make, Record, World, making
 
 COLUMNS = "id BIGINT, name STRING, at BIGINT, PRIMARY KEY (id) NOT ENFORCED"
-DEBEZIUM = {
-    "connector": "kafka",
-    "scan.startup.mode": "earliest-offset",
-    "key.format": None,
-    "value.format": "debezium-json",
-}
 NO_SEQUENCE = "column 'at' has no value, and delta.sequence-by orders changes by it"
 ORDERED = "path: table, sequence-by: at"
 
 
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    """A world of Debezium's messages, whose deletions carry the sequence of the row before."""
-
-    def made(**more: Any) -> World:
-        settings = {"columns": COLUMNS, "options": DEBEZIUM, "delta": ORDERED, "cleanup": "delete"}
-        return World.make(spark, broker, lake, unique, **{"partitions": 1, **settings, **more})
-
-    return made
+make = making(columns=COLUMNS, options=DEBEZIUM, delta=ORDERED, cleanup="delete", partitions=1)
 
 
 def row(id: int, name: str | None, at: int | None) -> dict[str, Any]:
@@ -71,8 +51,7 @@ def delete(id: int, at: int | None) -> Record:
 def applied(world: World, *records: Record) -> BatchReport:
     """The report of the batch of these records."""
     world.send(records)
-    done: list[BatchReport] = []
-    ingest(world.spark, world.definition(), listener=done.append)
+    done = world.batches()
     assert len(done) == 1
     return done[0]
 
@@ -83,9 +62,7 @@ def of_page(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("reader", ["consumer", pytest.param("spark", marks=pytest.mark.slow)])
-def test_late_changes_have_no_effect_over_batches_and_restarts(
-    reader: str, make: Callable[..., World]
-) -> None:
+def test_late_changes_have_no_effect_over_batches_and_restarts(reader: str, make: Make) -> None:
     """The batches of docs/change-semantics.md, each applied by a run of its own."""
     world = make(sections=f"ingest: {{reader: {reader}}}\n")
     done = []
@@ -111,7 +88,7 @@ UPSERT: dict[str, Any] = {
 
 
 @pytest.mark.slow
-def test_tombstones_have_the_sequence_of_their_records(make: Callable[..., World]) -> None:
+def test_tombstones_have_the_sequence_of_their_records(make: Make) -> None:
     """The timestamp of the record, which a tombstone has, in a topic whose partitions do not order it."""
     world = make(**UPSERT, partitions=2)
 
@@ -136,7 +113,7 @@ def test_tombstones_have_the_sequence_of_their_records(make: Callable[..., World
 
 
 @pytest.mark.slow
-def test_a_change_without_a_sequence_is_a_bad_record(make: Callable[..., World]) -> None:
+def test_a_change_without_a_sequence_is_a_bad_record(make: Make) -> None:
     """As in AUTO CDC ("NULL sequencing values are unsupported"), a deletion without one, too."""
     world = make()
     world.send([add(1, "a", 1), add(2, "b", None), delete(1, None)])
@@ -148,7 +125,7 @@ def test_a_change_without_a_sequence_is_a_bad_record(make: Callable[..., World])
 
 
 @pytest.mark.slow
-def test_a_tombstone_without_a_sequence_is_a_bad_record(make: Callable[..., World]) -> None:
+def test_a_tombstone_without_a_sequence_is_a_bad_record(make: Make) -> None:
     world = make(options={})
     world.send([('{"id":1}', None)])
     with pytest.raises(BadRecordError, match=NO_SEQUENCE):
@@ -156,7 +133,7 @@ def test_a_tombstone_without_a_sequence_is_a_bad_record(make: Callable[..., Worl
 
 
 @pytest.mark.slow
-def test_an_update_is_no_deletion_of_its_row(make: Callable[..., World]) -> None:
+def test_an_update_is_no_deletion_of_its_row(make: Make) -> None:
     """Debezium's update has the row before, with a sequence of its own: only one that moves the row deletes the old
     key."""
     world = make()
@@ -166,7 +143,7 @@ def test_an_update_is_no_deletion_of_its_row(make: Callable[..., World]) -> None
 
 
 @pytest.mark.slow
-def test_deletions_are_forgotten(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deletions_are_forgotten(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not before later records have come: a record that was sent in time counts after an outage, too."""
     world = make(delta=f"{ORDERED}, delete-memory: 1 s")
     applied(world, add(1, "a", 1), delete(1, 5), delete(2, 5))
@@ -194,7 +171,7 @@ def test_deletions_are_forgotten(make: Callable[..., World], monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_values_that_a_record_leaves_out_are_not_filled(make: Callable[..., World]) -> None:
+def test_values_that_a_record_leaves_out_are_not_filled(make: Make) -> None:
     """The value may be in an older change that comes later, so the row would depend on when that one comes."""
     world = make()
     left_out = {"id": 1, "name": "__debezium_unavailable_value", "at": 2}
@@ -204,7 +181,7 @@ def test_values_that_a_record_leaves_out_are_not_filled(make: Callable[..., Worl
 
 
 @pytest.mark.slow
-def test_the_order_of_a_table_that_is_there_is_changed_by_a_resync(make: Callable[..., World]) -> None:
+def test_the_order_of_a_table_that_is_there_is_changed_by_a_resync(make: Make) -> None:
     world = make(delta="path: table")
     applied(world, add(1, "new", 5), add(1, "late", 3), add(2, "b", 1), delete(2, 4))
     assert world.rows() == [(1, "late", 3)]
@@ -228,7 +205,7 @@ def message(before: Any, after: Any, op: str, **more: Any) -> Record:
 
 @pytest.mark.slow
 def test_what_tries_another_order_leaves_the_memory_of_this_one(
-    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+    make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = ["id BIGINT", "name STRING", "at BIGINT", "b BIGINT", "PRIMARY KEY (id) NOT ENFORCED"]
     world = make(columns=", ".join(columns))
@@ -263,7 +240,7 @@ def test_what_tries_another_order_leaves_the_memory_of_this_one(
 
 
 @pytest.mark.slow
-def test_deletions_of_a_former_topic_do_not_count(make: Callable[..., World]) -> None:
+def test_deletions_of_a_former_topic_do_not_count(make: Make) -> None:
     world = make()
     applied(world, add(1, "a", 5), delete(1, 9))
     admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
@@ -276,7 +253,7 @@ def test_deletions_of_a_former_topic_do_not_count(make: Callable[..., World]) ->
 
 
 @pytest.mark.slow
-def test_another_meaning_of_the_column_is_another_order(make: Callable[..., World]) -> None:
+def test_another_meaning_of_the_column_is_another_order(make: Make) -> None:
     columns = "id BIGINT, name STRING, at TIMESTAMP_LTZ(3) METADATA FROM '{}', PRIMARY KEY (id) NOT ENFORCED"
     world = make(columns=columns.format("timestamp"))
 
@@ -299,7 +276,7 @@ def test_another_meaning_of_the_column_is_another_order(make: Callable[..., Worl
 
 
 @pytest.mark.slow
-def test_a_quarantined_record_does_not_overtake_a_newer_sequence(make: Callable[..., World]) -> None:
+def test_a_quarantined_record_does_not_overtake_a_newer_sequence(make: Make) -> None:
     world = make(sections="ingest: {bad-records: quarantine}\n")
     bad = [
         (None, f'{{"after": {{"id": {id}, "name": "bad", "at": "{at}"}}, "op": "c"}}')
@@ -318,7 +295,7 @@ def test_a_quarantined_record_does_not_overtake_a_newer_sequence(make: Callable[
 
 
 @pytest.mark.slow
-def test_what_a_compacted_topic_does_not_determine(make: Callable[..., World]) -> None:
+def test_what_a_compacted_topic_does_not_determine(make: Make) -> None:
     world = make(**UPSERT, cleanup="compact")
     ingest(world.spark, world.definition())
     for compare in (verify, resync):

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.embedded.broker import Broker
 from bridge.errors import DefinitionError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
@@ -26,29 +22,14 @@ from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.folds import Event, soft_deleted
-from tests.pipelines.world import World
+from tests.pipelines.folds import Event, check_any_cut, record, soft_deleted
+from tests.pipelines.world import DEBEZIUM, Make, World, making
 
 COLUMNS = "id BIGINT, a STRING, b INT, PRIMARY KEY (id) NOT ENFORCED"
 SOFT = "path: table, soft-delete: deleted_at"
-DEBEZIUM = {
-    "connector": "kafka",
-    "scan.startup.mode": "earliest-offset",
-    "key.format": None,
-    "value.format": "debezium-json",
-}
 
 
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    def made(folder: str = ".", **more: Any) -> World:
-        (lake / folder).mkdir(exist_ok=True)
-        more = {"columns": COLUMNS, "delta": SOFT, "cleanup": "delete", "partitions": 1, **more}
-        return World.make(spark, broker, lake / folder, unique, **more)
-
-    return made
+make = making(columns=COLUMNS, delta=SOFT, cleanup="delete", partitions=1)
 
 
 def set_row(key: int, a: str, b: int | None = None) -> Event:
@@ -57,24 +38,14 @@ def set_row(key: int, a: str, b: int | None = None) -> Event:
 
 def send(world: World, events: Sequence[Event]) -> None:
     """As records of an upsert topic, or as those of Debezium, whose updates have the row before."""
+    before = {"a": None, "b": None} if "value.format" in world.options else None
     for event in events:
-        document = None if event.row is None else {"id": event.key, **event.row}
-        record: tuple[str | None, str | None] = (
-            json.dumps({"id": event.key}),
-            None if document is None else json.dumps(document),
-        )
-        if "value.format" in world.options:
-            before = {"id": event.key, "a": None, "b": None}
-            event_of = {"before": before, "after": document, "op": "d" if document is None else "u"}
-            record = None, json.dumps(event_of)
-        world.send([record], timestamp=event.at or 1)
+        world.send([record(event, before)], timestamp=event.at or 1)
 
 
 def applied(world: World, *events: Event, **run: object) -> list[BatchReport]:
     send(world, events)
-    done: list[BatchReport] = []
-    ingest(world.spark, world.definition(run=run), listener=done.append)
-    return done
+    return world.batches(run)
 
 
 def rows(world: World) -> dict[int, tuple[dict[str, Any], int | None]]:
@@ -84,7 +55,7 @@ def rows(world: World) -> dict[int, tuple[dict[str, Any], int | None]]:
     return kept
 
 
-def test_the_runs_of_the_page(make: Callable[..., World]) -> None:
+def test_the_runs_of_the_page(make: Make) -> None:
     """Those of docs/deletes.md, each applied by a run of its own; a publish sends tombstones."""
     world = make()
     reader = "spark (only Spark keeps the values of deleted rows (delta.soft-delete))"
@@ -120,26 +91,15 @@ EVENTS = st.lists(
 @pytest.mark.parametrize("engine", ["driver", "spark"])
 @pytest.mark.parametrize("options", [pytest.param({}, id="upsert"), pytest.param(DEBEZIUM, id="debezium")])
 def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
-    options: dict[str, Any], engine: str, make: Callable[..., World]
+    options: dict[str, Any], engine: str, make: Make
 ) -> None:
     """Over batches and runs; live rows are those of the topic."""
-    number = iter(range(1_000))
-
-    @given(EVENTS, st.integers(1, 30), st.integers(0, 30))
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-    def check(events: list[Event], batch: int, first: int) -> None:
-        world = make(f"of{next(number)}", options=options, sections=f"merge: {{engine: {engine}}}\n")
-        for begin, end in ((0, first), (first, len(events))):
-            if events[begin:end]:
-                applied(world, *events[begin:end], **{"max-offsets-per-batch": batch})
-                assert rows(world) == soft_deleted(events[:end])
-        assert verify(world.spark, world.definition()).equal
-
-    check()
+    more = {"options": options, "sections": f"merge: {{engine: {engine}}}\n"}
+    check_any_cut(EVENTS, lambda folder: make(folder=folder, **more), send, rows, soft_deleted)
 
 
 @pytest.mark.slow
-def test_a_constraint_on_the_column_of_deletions_is_left_to_delta(make: Callable[..., World]) -> None:
+def test_a_constraint_on_the_column_of_deletions_is_left_to_delta(make: Make) -> None:
     """No record has this column, so none is judged by it; nor is one by the gate."""
     world = make()
     applied(world, set_row(1, "a"), set_row(2, "b"))
@@ -161,9 +121,7 @@ def test_a_constraint_on_the_column_of_deletions_is_left_to_delta(make: Callable
 
 @pytest.mark.slow
 @pytest.mark.parametrize("deleted", [0, 1])
-def test_a_deletion_in_another_partition_of_the_batch_keeps_the_values(
-    deleted: int, make: Callable[..., World]
-) -> None:
+def test_a_deletion_in_another_partition_of_the_batch_keeps_the_values(deleted: int, make: Make) -> None:
     """Where a key is in two partitions, the timestamps of the records decide which one is later."""
     world, id = make(partitions=2), json.dumps({"id": 1})
     world.send([(id, json.dumps({"id": 1, "a": "x", "b": 1}))], partition=1 - deleted, timestamp=1_000)
@@ -181,7 +139,7 @@ def test_a_deletion_in_another_partition_of_the_batch_keeps_the_values(
     ],
 )
 def test_a_publish_sends_tombstones_and_inserts(
-    options: dict[str, str], make: Callable[..., World], unique: Callable[[str], str]
+    options: dict[str, str], make: Make, unique: Callable[[str], str]
 ) -> None:
     if options:
         options = {**options, "sink.transactional-id-prefix": unique("soft")}
@@ -225,7 +183,7 @@ def test_a_publish_sends_tombstones_and_inserts(
 
 
 @pytest.mark.slow
-def test_a_table_gets_it_by_a_resync(make: Callable[..., World]) -> None:
+def test_a_table_gets_it_by_a_resync(make: Make) -> None:
     world = make(delta="path: table")
     applied(world, set_row(1, "a"), set_row(2, "b"), set_row(3, "c"), Event(3, at=5))
     world.delta = SOFT
@@ -243,7 +201,7 @@ def test_a_table_gets_it_by_a_resync(make: Callable[..., World]) -> None:
 
 
 @pytest.mark.slow
-def test_a_resync_repairs_live_rows_and_leaves_the_others(make: Callable[..., World]) -> None:
+def test_a_resync_repairs_live_rows_and_leaves_the_others(make: Make) -> None:
     world = make()
     applied(world, *(set_row(n, "a") for n in range(6)), Event(4, at=5), Event(5, at=5))
     world.sql(
@@ -266,7 +224,7 @@ def test_a_resync_repairs_live_rows_and_leaves_the_others(make: Callable[..., Wo
 
 
 @pytest.mark.slow
-def test_records_that_say_that_they_delete(make: Callable[..., World]) -> None:
+def test_records_that_say_that_they_delete(make: Make) -> None:
     """Of a deletion the other columns do not count."""
     world = make(delta=SOFT + ", apply-as-delete: \"a = 'd'\"")
     send(world, [set_row(1, "a", 1)])
@@ -275,7 +233,7 @@ def test_records_that_say_that_they_delete(make: Callable[..., World]) -> None:
 
 
 @pytest.mark.slow
-def test_a_row_that_is_deleted_keeps_no_value_for_a_later_one(make: Callable[..., World]) -> None:
+def test_a_row_that_is_deleted_keeps_no_value_for_a_later_one(make: Make) -> None:
     world = make(delta=SOFT + ", ignore-null-updates: true")
     applied(world, set_row(1, "a", 1), set_row(2, "b", 2))
     applied(world, Event(1, at=5), Event(2, {"a": None, "b": 3}, 6))
@@ -285,7 +243,7 @@ def test_a_row_that_is_deleted_keeps_no_value_for_a_later_one(make: Callable[...
 
 
 @pytest.mark.slow
-def test_a_replayed_record_may_have_the_last_values(make: Callable[..., World]) -> None:
+def test_a_replayed_record_may_have_the_last_values(make: Make) -> None:
     world = make(sections="ingest: {bad-records: quarantine}\n")
     applied(world, set_row(1, "a", 1), Event(1, {"a": "b", "b": "x"}), Event(1, at=5))
     assert rows(world) == {1: ({"a": "a", "b": 1}, 5)}
@@ -296,7 +254,7 @@ def test_a_replayed_record_may_have_the_last_values(make: Callable[..., World]) 
 
 
 @pytest.mark.slow
-def test_a_script_that_would_take_deleted_rows_for_live_ones_is_refused(make: Callable[..., World]) -> None:
+def test_a_script_that_would_take_deleted_rows_for_live_ones_is_refused(make: Make) -> None:
     world, shown = make(), []
     applied(world, set_row(1, "a"), set_row(2, "b"), Event(2, at=5))
     script = (

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, DefinitionError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
@@ -24,61 +20,34 @@ from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.folds import TRUNCATE, Event, truncated
+from tests.pipelines.folds import TRUNCATE, Event, check_any_cut, record, truncated
 from tests.pipelines.scripts.scripts import MakeScript
-from tests.pipelines.world import Record, World
+from tests.pipelines.world import DEBEZIUM, Make, World, making
 
 COLUMNS = "id BIGINT, a STRING, b INT, PRIMARY KEY (id) NOT ENFORCED"
 APPLIED = "path: table, truncate: apply"
+BEFORE = {"a": None, "b": None}
 BY_CONDITION = APPLIED + ", apply-as-truncate: \"a = 't'\""
 
 
-def cdc(format: str) -> dict[str, Any]:
-    return {
-        "connector": "kafka",
-        "scan.startup.mode": "earliest-offset",
-        "key.format": None,
-        "value.format": format,
-    }
-
-
-DEBEZIUM = cdc("debezium-json")
-
-
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    def made(folder: str = ".", **more: Any) -> World:
-        (lake / folder).mkdir(exist_ok=True)
-        settings = {"columns": COLUMNS, "options": DEBEZIUM, "delta": APPLIED, "cleanup": "delete"}
-        return World.make(spark, broker, lake / folder, unique, **{"partitions": 1, **settings, **more})
-
-    return made
+make = making(columns=COLUMNS, options=DEBEZIUM, delta=APPLIED, cleanup="delete", partitions=1)
 
 
 def set_row(key: int, a: str, b: int | None = None) -> Event:
     return Event(key, {"a": a, "b": b})
 
 
-def record(world: World, event: Event) -> Record:
-    """A record of Debezium, or of an upsert topic whose column `a` says that it is a truncate."""
-    document = None if event.row is None else {"id": event.key, **event.row}
-    if not world.options:
-        if event == TRUNCATE:
-            document = {"id": 0, "a": "t", "b": None}
-        return json.dumps({"id": event.key}), None if document is None else json.dumps(document)
-    if event == TRUNCATE:
-        return None, json.dumps({"op": "t", "source": {"table": "t"}})
-    before = {"id": event.key, "a": None, "b": None}
-    return None, json.dumps({"before": before, "after": document, "op": "d" if document is None else "u"})
+def send(world: World, events: Sequence[Event]) -> None:
+    """Records of Debezium, or of an upsert topic whose column `a` says that one is a truncate."""
+    if world.options:
+        world.send([record(event, BEFORE) for event in events])
+    else:
+        world.send([record(set_row(0, "t") if event == TRUNCATE else event) for event in events])
 
 
 def applied(world: World, *events: Event, **run: object) -> list[BatchReport]:
-    world.send([record(world, event) for event in events])
-    done: list[BatchReport] = []
-    ingest(world.spark, world.definition(run=run), listener=done.append)
-    return done
+    send(world, events)
+    return world.batches(run)
 
 
 def rows(world: World) -> dict[int, dict[str, Any]]:
@@ -88,7 +57,7 @@ def rows(world: World) -> dict[int, dict[str, Any]]:
     return kept
 
 
-def test_one_commit_deletes_all_rows_and_applies_what_follows(make: Callable[..., World]) -> None:
+def test_one_commit_deletes_all_rows_and_applies_what_follows(make: Make) -> None:
     """The records and rows are those of docs/deletes.md."""
     world, done = make(), []
     for _, records, after in Page(DOCS / "deletes.md").rows("Step"):
@@ -126,29 +95,17 @@ EVENTS = st.lists(
 )
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
-    options: dict[str, Any], delta: str, engine: str, make: Callable[..., World]
+    options: dict[str, Any], delta: str, engine: str, make: Make
 ) -> None:
-    number = iter(range(1_000))
-
-    @given(EVENTS, st.integers(1, 30), st.integers(0, 30))
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-    def check(events: list[Event], batch: int, first: int) -> None:
-        more = {"options": options, "delta": delta, "sections": f"merge: {{engine: {engine}}}\n"}
-        world = make(f"of{next(number)}", **more)
-        for begin, end in ((0, first), (first, len(events))):
-            if events[begin:end]:
-                applied(world, *events[begin:end], **{"max-offsets-per-batch": batch})
-                assert rows(world) == truncated(events[:end])
-        assert verify(world.spark, world.definition()).equal
-
-    check()
+    more = {"options": options, "delta": delta, "sections": f"merge: {{engine: {engine}}}\n"}
+    check_any_cut(EVENTS, lambda folder: make(folder=folder, **more), send, rows, truncated)
 
 
-def test_a_truncate_is_refused_by_default(make: Callable[..., World]) -> None:
+def test_a_truncate_is_refused_by_default(make: Make) -> None:
     """Also where bad records are skipped; what the message names as the way out works."""
     world = make(delta="path: table", sections="ingest: {bad-records: skip}\n")
     applied(world, set_row(1, "a"))
-    world.send([record(world, e) for e in (set_row(2, "b"), TRUNCATE, set_row(3, "c"))])
+    send(world, [set_row(2, "b"), TRUNCATE, set_row(3, "c")])
     refused = rf"{world.topic}-0 at offset 2: the record deletes all rows.*truncate: apply.*truncate: ignore"
     with pytest.raises(BadRecordError, match=refused):
         ingest(world.spark, world.definition())
@@ -159,7 +116,7 @@ def test_a_truncate_is_refused_by_default(make: Callable[..., World]) -> None:
 
 
 @pytest.mark.slow
-def test_to_ignore_what_was_applied_takes_a_resync(make: Callable[..., World]) -> None:
+def test_to_ignore_what_was_applied_takes_a_resync(make: Make) -> None:
     world = make()
     applied(world, set_row(1, "a"), TRUNCATE, set_row(2, "b"))
     world.delta = "path: table, truncate: ignore"
@@ -179,9 +136,10 @@ def test_to_ignore_what_was_applied_takes_a_resync(make: Callable[..., World]) -
         ("debezium-json", {"before": None, "after": None, "op": "t"}),
     ],
 )
-def test_truncates_of_each_format(format: str, truncate: dict[str, Any], make: Callable[..., World]) -> None:
+def test_truncates_of_each_format(format: str, truncate: dict[str, Any], make: Make) -> None:
     """Alone in a batch, among others, and ignored."""
-    world, row = make(options=cdc(format)), {"id": 1, "a": "a", "b": 1}
+    options = {**DEBEZIUM, "value.format": format}
+    world, row = make(options=options), {"id": 1, "a": "a", "b": 1}
     adds = {
         "canal-json": {"type": "INSERT", "data": [row]},
         "ogg-json": {"op_type": "I", "after": row},
@@ -195,7 +153,7 @@ def test_truncates_of_each_format(format: str, truncate: dict[str, Any], make: C
         world.send([(None, json.dumps(document)) for document in documents])
         ingest(world.spark, world.definition())
         assert rows(world) == expected
-    ignoring = make("ignoring", options=cdc(format), delta="path: table, truncate: ignore")
+    ignoring = make(folder="ignoring", options=options, delta="path: table, truncate: ignore")
     ignoring.send([(None, json.dumps(document)) for document in (adds[format], truncate)])
     ingest(ignoring.spark, ignoring.definition())
     assert rows(ignoring) == {1: {"a": "a", "b": 1}}
@@ -203,21 +161,18 @@ def test_truncates_of_each_format(format: str, truncate: dict[str, Any], make: C
 
 
 @pytest.mark.slow
-def test_values_that_debezium_leaves_out_are_not_taken_from_before_a_truncate(
-    make: Callable[..., World],
-) -> None:
+def test_values_that_debezium_leaves_out_are_not_taken_from_before_a_truncate(make: Make) -> None:
     world = make(sections="ingest: {bad-records: skip}\n")
     applied(world, set_row(1, "kept", 1), set_row(2, "kept", 1))
     left_out = {"before": None, "after": {"id": 1, "a": "__debezium_unavailable_value", "b": 2}, "op": "u"}
-    world.send([(None, json.dumps(left_out)), record(world, TRUNCATE), (None, json.dumps(left_out))])
-    done: list[BatchReport] = []
-    ingest(world.spark, world.definition(), listener=done.append)
+    world.send([(None, json.dumps(left_out)), record(TRUNCATE, BEFORE), (None, json.dumps(left_out))])
+    done = world.batches()
     assert (rows(world), done[0].bad_records) == ({}, 1)
     assert verify(world.spark, world.definition()).equal
 
 
 @pytest.mark.slow
-def test_a_publish_sends_tombstones(make: Callable[..., World], unique: Callable[[str], str]) -> None:
+def test_a_publish_sends_tombstones(make: Make, unique: Callable[[str], str]) -> None:
     world, topic = make(), unique("out")
     world.broker.create_topic(topic, partitions=1)
     sender = World(world.spark, world.broker, world.folder, topic, columns=COLUMNS)
@@ -235,7 +190,7 @@ def test_a_publish_sends_tombstones(make: Callable[..., World], unique: Callable
 
 
 @pytest.mark.slow
-def test_it_needs_one_partition(make: Callable[..., World]) -> None:
+def test_it_needs_one_partition(make: Make) -> None:
     world = make(partitions=2)
     why = r"`delta.truncate: apply` needs a topic of one partition, and .* has 2.*refuse or ignore"
     for verb in (ingest, explain, resync):
@@ -246,7 +201,7 @@ def test_it_needs_one_partition(make: Callable[..., World]) -> None:
 
 
 @pytest.mark.slow
-def test_a_resync_and_a_replay_know_truncates(make: Callable[..., World]) -> None:
+def test_a_resync_and_a_replay_know_truncates(make: Make) -> None:
     world = make(sections="ingest: {bad-records: quarantine}\n")
     bad = json.dumps({"before": None, "after": {"id": 1, "a": "x", "b": "bad"}, "op": "c"})
     world.send([(None, bad)])
@@ -267,10 +222,10 @@ def test_a_resync_and_a_replay_know_truncates(make: Callable[..., World]) -> Non
 
 
 @pytest.mark.slow
-def test_explain_tells_what_a_truncate_needs(make: Callable[..., World]) -> None:
+def test_explain_tells_what_a_truncate_needs(make: Make) -> None:
     world = make()
     applied(world, set_row(1, "a"))
-    world.send([record(world, e) for e in (set_row(2, "b"), TRUNCATE, set_row(3, "c"))])
+    send(world, [set_row(2, "b"), TRUNCATE, set_row(3, "c")])
     found = explain(world.spark, world.definition())
     assert (found.keys, found.engine) == (1, "spark (a truncate deletes rows that the batch does not name)")
     world.delta = "path: table"
@@ -279,14 +234,14 @@ def test_explain_tells_what_a_truncate_needs(make: Callable[..., World]) -> None
 
 
 @pytest.mark.slow
-def test_a_condition_that_fails_is_a_bad_record(make: Callable[..., World]) -> None:
+def test_a_condition_that_fails_is_a_bad_record(make: Make) -> None:
     world = make(options={}, delta='path: table, apply-as-truncate: "10 / b = 2"')
     applied(world, set_row(1, "a", 1), set_row(2, "b"))
     for value, why in (
         (0, "delta.apply-as-truncate: .*division by zero"),
         (5, "the record deletes all rows"),
     ):
-        world.send([record(world, set_row(3, "c", value))])
+        send(world, [set_row(3, "c", value)])
         with pytest.raises(BadRecordError, match=why):
             ingest(world.spark, world.definition())
         world.sections = "ingest: {bad-records: skip}\n"

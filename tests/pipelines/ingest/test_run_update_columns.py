@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, DefinitionError, TableError
 from bridge.pipelines.compare.verify import verify
 from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.folds import Event, partly_updated
-from tests.pipelines.world import World
+from tests.pipelines.folds import Event, check_any_cut, partly_updated, record
+from tests.pipelines.world import Make, World, making
 
 COLUMNS = "id BIGINT, a STRING, b INT, cols ARRAY<STRING>, PRIMARY KEY (id) NOT ENFORCED"
 NAMED = "path: table, update-columns: cols"
 
 
-@pytest.fixture
-def make(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> Callable[..., World]:
-    def made(folder: str = ".", **more: Any) -> World:
-        (lake / folder).mkdir(exist_ok=True)
-        more = {"columns": COLUMNS, "delta": NAMED, "cleanup": "delete", "partitions": 1, **more}
-        return World.make(spark, broker, lake / folder, unique, **more)
-
-    return made
+make = making(columns=COLUMNS, delta=NAMED, cleanup="delete", partitions=1)
 
 
-def send(world: World, *events: Event) -> None:
-    documents = ((e.key, None if e.row is None else json.dumps({"id": e.key, **e.row})) for e in events)
-    world.send([(json.dumps({"id": key}), document) for key, document in documents])
+def send(world: World, events: Sequence[Event]) -> None:
+    world.send([record(event) for event in events])
 
 
 def rows(world: World) -> dict[int, dict[str, Any]]:
@@ -48,7 +34,7 @@ def rows(world: World) -> dict[int, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_commits_of_the_page(make: Callable[..., World]) -> None:
+def test_the_commits_of_the_page(make: Make) -> None:
     """Those of docs/change-semantics.md, each applied by a run of its own."""
     world = make()
     for _, records, after in Page(DOCS / "change-semantics.md").rows("Commit"):
@@ -81,27 +67,21 @@ EVENTS = st.lists(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_any_cut_into_batches_gives_the_rows_of_the_oracle(engine: str, make: Callable[..., World]) -> None:
-    number = iter(range(1_000))
-
-    @given(EVENTS, st.integers(1, 30), st.integers(0, 30))
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-    def check(events: list[Event], batch: int, first: int) -> None:
-        world = make(f"of{next(number)}", sections=f"merge: {{engine: {engine}}}\n")
-        for begin, end in ((0, first), (first, len(events))):
-            if events[begin:end]:
-                send(world, *events[begin:end])
-                ingest(world.spark, world.definition(run={"max-offsets-per-batch": batch}))
-                assert rows(world) == partly_updated(events[:end], "cols")
-        assert verify(world.spark, world.definition()).equal
-
-    check()
+def test_any_cut_into_batches_gives_the_rows_of_the_oracle(engine: str, make: Make) -> None:
+    sections = f"merge: {{engine: {engine}}}\n"
+    check_any_cut(
+        EVENTS,
+        lambda folder: make(folder=folder, sections=sections),
+        send,
+        rows,
+        lambda events: partly_updated(events, "cols"),
+    )
 
 
 @pytest.mark.slow
-def test_a_name_that_is_no_column_is_a_bad_record(make: Callable[..., World]) -> None:
+def test_a_name_that_is_no_column_is_a_bad_record(make: Make) -> None:
     world = make()
-    send(world, Event(1, {"a": "x", "b": 1, "cols": ["a", "secret"]}))
+    send(world, [Event(1, {"a": "x", "b": 1, "cols": ["a", "secret"]})])
     with pytest.raises(
         BadRecordError, match="column 'cols' names a column that is none of the DDL's"
     ) as raised:
@@ -110,10 +90,10 @@ def test_a_name_that_is_no_column_is_a_bad_record(make: Callable[..., World]) ->
 
 
 @pytest.mark.slow
-def test_a_table_gets_it_by_a_resync(make: Callable[..., World]) -> None:
+def test_a_table_gets_it_by_a_resync(make: Make) -> None:
     """Which a replay does not replace; with ignore-null-updates both keep values."""
     world = make(delta="path: table", sections="ingest: {bad-records: quarantine}\n")
-    send(world, Event(1, {"a": "x", "b": 1, "cols": None}), Event(1, {"a": None, "b": 2, "cols": ["b"]}))
+    send(world, [Event(1, {"a": "x", "b": 1, "cols": None}), Event(1, {"a": None, "b": 2, "cols": ["b"]})])
     ingest(world.spark, world.definition())
     world.delta = NAMED
     with pytest.raises(TableError, match="`delta` now has `update-columns: cols`"):
@@ -124,6 +104,6 @@ def test_a_table_gets_it_by_a_resync(make: Callable[..., World]) -> None:
         replay(world.spark, world.definition())
     world.delta += ", ignore-null-updates: [a]"
     assert resync(world.spark, world.definition()).updated == 0
-    send(world, Event(1, {"a": None, "b": None, "cols": ["a", "b"]}))
+    send(world, [Event(1, {"a": None, "b": None, "cols": ["a", "b"]})])
     ingest(world.spark, world.definition())
     assert rows(world) == {1: {"a": "x", "b": None, "cols": ["a", "b"]}}

@@ -19,16 +19,11 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.doctor import Finding, Replicas, examine, sending
 from bridge.pipelines.operations.surroundings import Outcome
 from bridge.pipelines.publish.run import publish
+from tests.delta.tables import create_fed
 from tests.kafka.topics import topic_of
-from tests.pipelines.world import Make, World, upsert
+from tests.pipelines.world import Make, World, making, upsert
 
-
-@pytest.fixture
-def make(make: Make) -> Make:
-    def made(**more: object) -> World:
-        return make(**{"partitions": 1, **more})
-
-    return made
+make = making(partitions=1)
 
 
 def troubles(world: World, *, sends: bool = False, name: str = "orders") -> list[Finding]:
@@ -196,10 +191,7 @@ def test_a_table_that_an_ingest_refuses(make: Make, properties: str, text: str) 
 def test_a_table_that_an_ingest_changes_first(make: Make) -> None:
     """Its columns are added and widened by the run, so that they are no trouble; others are."""
     world = make(delta="path: table, merge-schema: true")
-    world.spark.sql(
-        f"CREATE TABLE delta.`{world.folder}/table` (id INT, amount STRING) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-    )
+    create_fed(world.spark, f"{world.folder}/table", "id INT, amount STRING")
     (found,) = troubles(world)
     assert (
         "other type: `amount` is string" in found.text and "name" not in found.text.split("change the DDL")[0]

@@ -22,9 +22,8 @@ from bridge.pipelines.operations.maintain import maintain, maintain_table
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.preflight import open_whole_table
+from tests.delta.tables import VECTORS, create_fed
 from tests.pipelines.world import Make, World, upsert
-
-ROWS = "delta.`{}`"
 
 
 @pytest.fixture
@@ -39,10 +38,8 @@ def careless(spark: SparkSession) -> SparkSession:
 def world(make: Make, spark: SparkSession, lake: Path) -> World:
     """A table of three rows that `orders` has published up to version 1."""
     world = make()
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/table` (id BIGINT, name STRING, amount DECIMAL(10, 2)) USING delta TBLPROPERTIES "
-        "(delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)"
-    )
+    columns = "id BIGINT, name STRING, amount DECIMAL(10, 2)"
+    create_fed(spark, lake / "table", columns, more=VECTORS)
     _sql(world, "INSERT INTO {} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 1)")
     publish(spark, world.definition())
     return world

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge import config
 from bridge.errors import GapError
 from bridge.pipelines.publish.delivery import AtLeastOnce, ExactlyOnce, delivery_for, reconcile
 from bridge.pipelines.publish.destination import Destination
 from bridge.pipelines.publish.sharding import is_unique_in_range
 from bridge.publish_progress import NOTHING, PublishProgress, PublishRange
+from tests.config.files import loaded, pipeline_text
 from tests.pipelines.world import Make
 
 
@@ -145,11 +145,11 @@ def test_lost_progress_of_an_open_range_is_a_gap(logged: PublishProgress) -> Non
 @pytest.mark.parametrize(
     ("options", "publish_range", "unique"),
     [
-        pytest.param("", PublishRange(4, 4), True, id="one version"),
-        pytest.param("", PublishRange(4, 5), False, id="two versions"),
-        pytest.param("", PublishRange(4, 4, snapshot=True, chunks=3), True, id="a snapshot"),
+        pytest.param({}, PublishRange(4, 4), True, id="one version"),
+        pytest.param({}, PublishRange(4, 5), False, id="two versions"),
+        pytest.param({}, PublishRange(4, 4, snapshot=True, chunks=3), True, id="a snapshot"),
         pytest.param(
-            "'connector' = 'kafka', 'key.fields' = 'a', 'value.format' = 'debezium-json'",
+            {"connector": "kafka", "key.fields": "a", "value.format": "debezium-json"},
             PublishRange(4, 4),
             False,
             id="several messages for a change",
@@ -157,15 +157,7 @@ def test_lost_progress_of_an_open_range_is_a_gap(logged: PublishProgress) -> Non
     ],
 )
 def test_a_key_has_one_record_in_a_range(
-    tmp_path: Path, options: str, publish_range: PublishRange, unique: bool
+    tmp_path: Path, options: dict[str, str], publish_range: PublishRange, unique: bool
 ) -> None:
-    given = {"'connector'": "'upsert-kafka'", "'value.format'": "'json'"}
-    given |= dict(part.split(" = ") for part in options.split(", ") if part)
-    shown = ", ".join(f"{k} = {v}" for k, v in given.items())
-    file = tmp_path / "p.yaml"
-    file.write_text(
-        "version: 1\nname: p\ntopic:\n  ddl: |\n    CREATE TABLE t (a BIGINT, b BIGINT, PRIMARY KEY (a) NOT ENFORCED) "
-        f"WITH ('topic' = 't', 'properties.bootstrap.servers' = 'h:1', 'key.format' = 'json', {shown})\n"
-        "delta: {path: table}\nrun: {checkpoint: c}\n"
-    )
-    assert is_unique_in_range(config.load(file).topic, publish_range) is unique
+    definition = loaded(tmp_path, pipeline_text("a BIGINT, b BIGINT, PRIMARY KEY (a) NOT ENFORCED", options))
+    assert is_unique_in_range(definition.topic, publish_range) is unique

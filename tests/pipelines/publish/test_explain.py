@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,15 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
 from bridge.pipelines.publish.explain import explain
 from bridge.pipelines.publish.run import publish
+from tests.kafka.topics import Fresh
 from tests.pipelines.world import Make, World, tombstone, upsert
 
 
 @pytest.fixture
-def worlds(
-    make: Make, spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> tuple[World, World]:
+def worlds(fresh: Fresh, make: Make, spark: SparkSession, broker: Broker, lake: Path) -> tuple[World, World]:
     """A topic that is ingested, and one to which its table is published."""
     into = make(partitions=1)
-    topic = unique("out")
-    broker.create_topic(topic)
+    topic = fresh("out")
     return into, World(spark, broker, lake, topic)
 
 

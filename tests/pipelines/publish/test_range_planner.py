@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bridge import config
 from bridge.delta import change_feed
 from bridge.delta.commit_history import can_send_directly
 from bridge.delta.data_files import DataFile, data_files, digest
@@ -17,6 +16,7 @@ from bridge.pipelines.publish import range_planner as module
 from bridge.pipelines.publish.range_planner import Compaction, RangePlanner
 from bridge.pipelines.publish.sharding import FileShardLimits, Sharding
 from bridge.publish_progress import PublishRange
+from tests.config.files import loaded, pipeline_text
 from tests.delta.tables import append, at, by_spark, frame, made
 
 Make = Callable[..., RangePlanner]
@@ -27,18 +27,7 @@ ONE_TASK = Sharding(1, rows_per_shard=1)
 TWO_TASKS = Sharding(2, allows_files=False, rows_per_shard=1)
 DIRECT, NET = Compaction.WITHOUT_BEFORE_IMAGES, Compaction.NET_OF_VERSION
 
-FILE = """\
-version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',
-      'key.format' = 'json', 'value.format' = 'json')
-delta: {path: table}
-run: {checkpoint: checkpoint}
-publish: {snapshot-chunk-rows: 2}
-"""
+COLUMNS = "id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED"
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +47,12 @@ def planner(table: Table, tmp_path: Path) -> Make:
         limits: FileShardLimits = USUAL,
         *,
         publish: str = "",
-        replace: tuple[str, str] = ("", ""),
+        columns: str = COLUMNS,
+        **options: str | None,
     ) -> RangePlanner:
-        file = tmp_path / "orders.yaml"
-        text = FILE.replace("publish: {", "publish: {" + publish)
-        file.write_text(text.replace(*replace) if replace[0] else text)
-        return RangePlanner(config.load(file), table, sharding, limits)
+        sections = f"publish: {{{publish}snapshot-chunk-rows: 2}}\n"
+        definition = loaded(tmp_path, pipeline_text(columns, options, sections=sections))
+        return RangePlanner(definition, table, sharding, limits)
 
     return made
 
@@ -153,30 +142,18 @@ def test_which_ranges_are_sent_directly(planner: Make, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("publish", "replace", "snapshot", "changes"),
+    ("given", "snapshot", "changes"),
     [
-        pytest.param("", ("", ""), Compaction.NONE, DIRECT, id="upserts"),
-        pytest.param("net-changes: true, ", ("", ""), Compaction.NONE, Compaction.NET_OF_RANGE, id="net"),
+        pytest.param({}, Compaction.NONE, DIRECT, id="upserts"),
+        pytest.param({"publish": "net-changes: true, "}, Compaction.NONE, Compaction.NET_OF_RANGE, id="net"),
         pytest.param(
-            "",
-            (
-                "'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',\n"
-                "      'key.format' = 'json', 'value.format' = 'json'",
-                "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',\n"
-                "      'key.format' = 'json', 'key.fields' = 'id', 'value.format' = 'debezium-json'",
-            ),
+            {"connector": "kafka", "key.fields": "id", "value.format": "debezium-json"},
             Compaction.EACH,
             NET,
             id="a CDC format",
         ),
         pytest.param(
-            "",
-            (
-                ", PRIMARY KEY (id) NOT ENFORCED) WITH (\n      'connector' = 'upsert-kafka', 'topic' = 't', "
-                "'properties.bootstrap.servers' = 'h:1',\n      'key.format' = 'json', 'value.format' = 'json'",
-                ") WITH ('connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1', "
-                "'format' = 'json'",
-            ),
+            {"columns": "id BIGINT, v STRING", "connector": "kafka", "key.format": None},
             Compaction.NONE,
             Compaction.INSERTS_ONLY,
             id="no key",
@@ -184,9 +161,9 @@ def test_which_ranges_are_sent_directly(planner: Make, monkeypatch: pytest.Monke
     ],
 )
 def test_the_pipeline_decides_the_compaction(
-    planner: Make, publish: str, replace: tuple[str, str], snapshot: Compaction, changes: Compaction
+    planner: Make, given: dict[str, str | None], snapshot: Compaction, changes: Compaction
 ) -> None:
-    made = planner(publish=publish, replace=replace)
+    made = planner(**given)
     assert made.plan(PublishRange(1, 1, snapshot=True)).compaction is snapshot
     assert made.plan(PublishRange(4, 4)).compaction is changes
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bridge import config
 from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.embedded.broker import Broker
 from bridge.pipelines.publish import range_records
@@ -17,23 +16,16 @@ from bridge.pipelines.publish.range_records import task_encoder
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.publish.sharding import FileShardLimits
 from bridge.publish_progress import PublishRange
+from tests.config.files import loaded, pipeline_text
 from tests.faults.documents import KEY_TYPES
 from tests.faults.lane import Lane
 from tests.pipelines.world import Make, World
 from tests.reader import messages
 from tests.refusals import refusal
 
-_FILE = """\
-version: 1
-name: p
-topic:
-  ddl: |
-    CREATE TABLE t (a BIGINT, b STRING, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'upsert-kafka',
-      'topic' = 't', 'properties.bootstrap.servers' = 'h:1', 'key.format' = 'json', 'value.format' = 'json')
-delta: {path: table}
-run: {checkpoint: c}
-publish: {start: snapshot}
-"""
+_FILE = pipeline_text(
+    "a BIGINT, b STRING, PRIMARY KEY (a) NOT ENFORCED", sections="publish: {start: snapshot}\n"
+)
 _ONE, _SEVERAL = PublishRange(4, 4), PublishRange(4, 5)
 _SNAPSHOT = PublishRange(4, 4, snapshot=True, chunks=3)
 _FILES = PublishRange(4, 4, shards=2, files="digest")
@@ -90,16 +82,14 @@ def test_which_ranges(
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    (tmp_path / "p.yaml").write_text(text)
-    definition = config.load(tmp_path / "p.yaml")
+    definition = loaded(tmp_path, text)
     assert refusal(lambda: task_encoder(publish_range, definition, definition.topic)) == reason
 
 
 @pytest.mark.parametrize("key", KEY_TYPES)
 def test_lanes_with_faults_play_it(tmp_path: Path, key: str) -> None:
     lane = Lane("f1", "spark", "at-least-once", key, "json")
-    (tmp_path / "p.yaml").write_text(lane.file("publish", "h:1", "http://r:1"))
-    definition = config.load(tmp_path / "p.yaml")
+    definition = loaded(tmp_path, lane.file("publish", "h:1", "http://r:1"))
     assert isinstance(task_encoder(_ONE, definition, definition.topic), RecordEncoder)
 
 

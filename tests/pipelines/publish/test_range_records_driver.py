@@ -23,7 +23,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from bridge import config
 from bridge.arrow_formats.record_encoder import RecordEncoder
 from bridge.definition import Definition
 from bridge.delta import change_feed
@@ -42,6 +41,7 @@ from bridge.pipelines.publish.range_records import (
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.publish.sharding import FileShardLimits
 from bridge.publish_progress import PublishRange
+from tests.config.files import loaded, pipeline_text
 from tests.delta.aged_log import age
 from tests.delta.tables import NO_VECTORS, Merge, append, at, by_copies, by_marks, frame, made
 from tests.faults.documents import KEY_TYPES
@@ -69,26 +69,15 @@ MOMENT = datetime(1600, 2, 29, 23, 59, 59, 999999)
 FULL = (True, -128, 32767, -(2**31), Decimal("-1.5"), 'é"\n𐍈', b"\0\xff", date(1, 1, 1), MOMENT)
 LTZ = datetime(2262, 12, 31, 23, 59, 59, 1, tzinfo=timezone.utc)
 EMPTY = (False, 127, -32768, 2**31 - 1, Decimal(10**28), "", b"", date(9999, 12, 31), datetime(9999, 12, 31))
-PRIMARY = ", PRIMARY KEY (k) NOT ENFORCED"
 
 
 def pipeline(
-    folder: Path,
-    columns: str,
-    *,
-    key: bool = True,
-    options: str = "",
-    sections: str = "",
-    value: str = "'value.format' = 'json'",
+    folder: Path, columns: str, *, key: bool = True, sections: str = "", **options: str
 ) -> Definition:
-    connector = "'connector' = 'upsert-kafka', 'key.format' = 'json', " if key else "'connector' = 'kafka', "
-    value = value if key else value.replace("value.format", "format")
-    (folder / "p.yaml").write_text(
-        f"version: 1\nname: p\ntopic:\n  ddl: |\n    CREATE TABLE t ({columns}{PRIMARY if key else ''}) WITH (\n"
-        f"      {connector}'topic' = 't', 'properties.bootstrap.servers' = 'h:1', {value}{options})\n"
-        f"delta: {{path: t}}\nrun: {{checkpoint: c}}\n{sections}"
-    )
-    return config.load(folder / "p.yaml")
+    keyless = {} if key else {"connector": "kafka", "key.format": None}
+    columns += ", PRIMARY KEY (k) NOT ENFORCED" if key else ""
+    text = pipeline_text(columns, {**keyless, **options}, name="p", delta="path: t", sections=sections)
+    return loaded(folder, text)
 
 
 def planned(table: Table, definition: Definition, version: int) -> PlannedRange:
@@ -226,13 +215,13 @@ _TWO = PlannedRange(PublishRange(4, 5), Compaction.WITHOUT_BEFORE_IMAGES)
         ),
         pytest.param(
             _TWO,
-            {"key": False, "options": ", 'sink.parallelism' = '2'"},
+            {"key": False, "sink.parallelism": "2"},
             "tasks decide where its records go",
             id="tasks",
         ),
         pytest.param(
             _TWO,
-            {"key": False, "options": ", 'sink.partitioner' = 'fixed'"},
+            {"key": False, "sink.partitioner": "fixed"},
             "tasks decide where its records go",
             id="a partitioner",
         ),
@@ -251,13 +240,13 @@ _TWO = PlannedRange(PublishRange(4, 5), Compaction.WITHOUT_BEFORE_IMAGES)
         pytest.param(
             _ONE, {"columns": "k BIGINT, a DOUBLE"}, "floating point numbers have Java's texts", id="double"
         ),
-        pytest.param(_ONE, {"value": "'value.format' = 'csv'"}, "the format is csv", id="a format"),
+        pytest.param(_ONE, {"value.format": "csv"}, "the format is csv", id="a format"),
         pytest.param(
             _ONE, {"sections": "publish: {encoder: spark}\n"}, "publish.encoder is spark", id="spark"
         ),
         pytest.param(
             _ONE,
-            {"options": ", 'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'p'"},
+            {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "p"},
             "its records are sharded by key",
             id="transactions",
         ),
@@ -273,8 +262,7 @@ def test_which_ranges(tmp_path: Path, range: PlannedRange, given: dict[str, Any]
 @pytest.mark.parametrize("key", KEY_TYPES)
 def test_lanes_with_faults_play_it(tmp_path: Path, key: str) -> None:
     lane = Lane("f1", "spark", "at-least-once", key, "json")
-    (tmp_path / "p.yaml").write_text(lane.file("publish", "h:1", "http://r:1"))
-    definition = config.load(tmp_path / "p.yaml")
+    definition = loaded(tmp_path, lane.file("publish", "h:1", "http://r:1"))
     assert isinstance(driver_encoder(_ONE, definition, definition.topic), RecordEncoder)
 
 

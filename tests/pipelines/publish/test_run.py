@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from pyspark.sql import SparkSession
 from bridge.definition import Definition, DeliveryGuarantee, TopicCreation
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, GapError, KafkaError, OptionError, QualityError, TableError
-from bridge.kafka.sink import ProduceResult
+from bridge.kafka.records import SendCounts
 from bridge.metrics import BatchReport
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.operations.status import status
@@ -38,17 +39,9 @@ from bridge.publish_progress import PublishRange
 from bridge.rows import Change, RowKind, replay
 from tests.ledger import Ledger, committed
 from tests.pipelines.processes import Run
-from tests.pipelines.world import Make, World, key, tombstone, upsert, value
+from tests.pipelines.world import Make, World, key, making, tombstone, upsert, value
 
-
-@pytest.fixture
-def make(make: Make) -> Make:
-    def made(**more: object) -> World:
-        world = make(**more)
-        world.create_table()
-        return world
-
-    return made
+make = making(with_table=True)
 
 
 def folded(world: World) -> dict[object, object]:
@@ -181,15 +174,8 @@ def test_a_replaced_table_is_refused(make: Make) -> None:
     world = make()
     world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     publish(world.spark, world.definition())
-    path = f"delta.`{world.folder}/table`"
-    world.spark.sql(f"DROP TABLE IF EXISTS {path}")
-    import shutil
-
-    shutil.rmtree(world.folder / "table", ignore_errors=True)
-    world.spark.sql(
-        f"CREATE TABLE {path} (id BIGINT, name STRING, amount DECIMAL(10,2)) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed'='true')"
-    )
+    shutil.rmtree(world.folder / "table")
+    world.create_table()
     with pytest.raises(GapError, match="table"):
         publish(world.spark, world.definition())
 
@@ -318,18 +304,18 @@ def _table(world: World) -> dict[int, str]:
 
 
 STOPPED = ConcurrentRunError("a task was stopped for 7 s")
-SENT = ProduceResult(records=3)
+SENT = SendCounts(records=3)
 
 
 def produce(
-    outcomes: Sequence[Exception | ProduceResult],
+    outcomes: Sequence[Exception | SendCounts],
     guarantee: DeliveryGuarantee = DeliveryGuarantee.AT_LEAST_ONCE,
     taken_over: bool = False,
-) -> tuple[ProduceResult, int]:
+) -> tuple[SendCounts, int]:
     """Send versions 4 to 5 with these outcomes; the result, and how many outcomes are left."""
     left = list(outcomes)
 
-    def send() -> ProduceResult:
+    def send() -> SendCounts:
         outcome = left.pop(0)
         if isinstance(outcome, Exception):
             raise outcome

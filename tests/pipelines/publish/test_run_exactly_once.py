@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
-from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError, DefinitionError
 from bridge.pipelines.publish.run import publish
 from tests.ledger import committed
-from tests.pipelines.exactly_once import Arm, Make, exactly_once
+from tests.pipelines.processes import Arm, Prepare
 
 pytestmark = pytest.mark.usefixtures("small_arrow_batches")
 
 
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **options: exactly_once(spark, broker, lake, unique, **options)
-
-
-def test_every_change_once_and_in_order(make: Make) -> None:
-    world, ledger = make()
+def test_every_change_once_and_in_order(prepare: Prepare) -> None:
+    world, ledger = prepare()
     ledger.insert(range(100), "a")
     assert publish(world.spark, world.definition()).records_out == 100
     ledger.update(range(50), "b")
@@ -47,9 +38,9 @@ def test_every_change_once_and_in_order(make: Make) -> None:
         pytest.param("publish.sent", "raise", marks=pytest.mark.slow),
     ],
 )
-def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> None:
+def test_whoever_dies_where(prepare: Prepare, arm: Arm, place: str, action: str) -> None:
     """A worker is killed as by kill -9, or the driver ends; the run after it goes on, with other shards."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(100), "a")
     hit = arm(place, action)
     with pytest.raises(Exception, match=r"failpoint|crashed|exited unexpectedly"):
@@ -64,9 +55,9 @@ def test_whoever_dies_where(make: Make, arm: Arm, place: str, action: str) -> No
 
 
 @pytest.mark.parametrize("place", ["publish.logged", pytest.param("publish.opened", marks=pytest.mark.slow)])
-def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str) -> None:
+def test_a_first_run_that_dies_while_it_begins(prepare: Prepare, arm: Arm, place: str) -> None:
     """The log has the range and Kafka does not have it yet: this is not progress that Kafka has lost."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(20), "a")
     arm(place, "raise")
     with pytest.raises(RuntimeError, match="failpoint"):
@@ -76,9 +67,9 @@ def test_a_first_run_that_dies_while_it_begins(make: Make, arm: Arm, place: str)
 
 
 @pytest.mark.slow
-def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
+def test_changed_primary_keys_are_one_transaction(prepare: Prepare, arm: Arm) -> None:
     """All of them or none: a run that dies before the commit leaves neither tombstones nor records."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(9), "a")
     publish(world.spark, world.definition())
     before = committed(world.broker.bootstrap, world.topic)
@@ -93,8 +84,8 @@ def test_changed_primary_keys_are_one_transaction(make: Make, arm: Arm) -> None:
 
 
 @pytest.mark.slow
-def test_a_lost_checkpoint_is_no_loss(make: Make) -> None:
-    world, ledger = make()
+def test_a_lost_checkpoint_is_no_loss(prepare: Prepare) -> None:
+    world, ledger = prepare()
     ledger.insert(range(30), "a")
     publish(world.spark, world.definition())
     shutil.rmtree(world.folder / "checkpoint")
@@ -104,9 +95,9 @@ def test_a_lost_checkpoint_is_no_loss(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_younger_run_ends_an_older_one(make: Make) -> None:
+def test_a_younger_run_ends_an_older_one(prepare: Prepare) -> None:
     """The older run is between two batches: its next record of progress is refused."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(10), "a")
     definition = world.definition()
 
@@ -121,8 +112,8 @@ def test_a_younger_run_ends_an_older_one(make: Make) -> None:
     ledger.check(world.broker.bootstrap, world.topic)
 
 
-def test_a_prefix_belongs_to_one_pipeline(make: Make) -> None:
-    world, ledger = make()
+def test_a_prefix_belongs_to_one_pipeline(prepare: Prepare) -> None:
+    world, ledger = prepare()
     ledger.insert(range(3), "a")
     publish(world.spark, world.definition())
     with pytest.raises(
@@ -131,17 +122,17 @@ def test_a_prefix_belongs_to_one_pipeline(make: Make) -> None:
         publish(world.spark, world.definition("others", run={"checkpoint": "elsewhere"}))
 
 
-def test_a_timeout_that_the_broker_does_not_allow(make: Make) -> None:
-    world, ledger = make(**{"properties.transaction.timeout.ms": "3600000"})
+def test_a_timeout_that_the_broker_does_not_allow(prepare: Prepare) -> None:
+    world, ledger = prepare(**{"properties.transaction.timeout.ms": "3600000"})
     ledger.insert(range(3), "a")
     with pytest.raises(DefinitionError, match=r"3600000 is more than the broker's transaction.max.timeout"):
         publish(world.spark, world.definition())
 
 
 @pytest.mark.slow
-def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
+def test_an_aborted_record_is_sent_again_not_lost(prepare: Prepare) -> None:
     """Another producer with the shard's id fences it between two runs; its open transaction is aborted."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(20), "a")
     publish(world.spark, world.definition())
     other = Producer(
@@ -160,8 +151,8 @@ def test_an_aborted_record_is_sent_again_not_lost(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_publish_continues_with_another_guarantee(make: Make) -> None:
-    world, ledger = make()
+def test_a_publish_continues_with_another_guarantee(prepare: Prepare) -> None:
+    world, ledger = prepare()
     ledger.insert(range(10), "a")
     exactly = world.options
     for guarantee in ("at-least-once", "exactly-once", "at-least-once"):
@@ -174,8 +165,8 @@ def test_a_publish_continues_with_another_guarantee(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_the_buffer_keeps_the_last_change_of_a_transaction(make: Make) -> None:
-    world, ledger = make(**{"sink.buffer-flush.max-rows": "1000", "sink.buffer-flush.interval": "1 min"})
+def test_the_buffer_keeps_the_last_change_of_a_transaction(prepare: Prepare) -> None:
+    world, ledger = prepare(**{"sink.buffer-flush.max-rows": "1000", "sink.buffer-flush.interval": "1 min"})
     world.sections = "publish: {start: 'version:1'}\n"
     ledger.insert(range(10), "a")
     ledger.update(range(10), "b")

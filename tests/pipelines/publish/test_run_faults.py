@@ -16,19 +16,11 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.metrics import Summary
 from bridge.pipelines.publish.run import publish
-from tests.ledger import Ledger, committed
-from tests.pipelines.processes import Run, prepared, wait_beside
+from tests.ledger import committed
+from tests.pipelines.processes import Arm, Prepare, Run, prepared, wait_beside
 from tests.pipelines.world import World
 
-Arm = Callable[[str, str], Path]
-Make = Callable[..., tuple[World, Ledger]]
-
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_arrow_batches")]
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda shards=3: prepared(spark, broker, lake, unique, shards)
 
 
 def sent(world: World) -> int:
@@ -36,9 +28,9 @@ def sent(world: World) -> int:
 
 
 @pytest.mark.parametrize("place", ["shard.after-commit", "shard.before-commit"])
-def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> None:
+def test_all_processes_are_killed(prepare: Prepare, tmp_path: Path, place: str) -> None:
     """Driver, JVM and workers at the same moment, in the middle of a range; with a commit just made, or just due."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(100), "a")
     with Run(world, tmp_path) as run:
         run.until(run.arm(place, "pause after 1"))
@@ -53,10 +45,10 @@ def test_all_processes_are_killed(make: Make, tmp_path: Path, place: str) -> Non
     "place",
     ["shard.before-commit", "shard.after-commit", "publish.opened", "publish.sent"],
 )
-def test_a_zombie_wakes(make: Make, tmp_path: Path, place: str) -> None:
+def test_a_zombie_wakes(prepare: Prepare, tmp_path: Path, place: str) -> None:
     """A run is stopped at a critical place, another run publishes everything and later changes; then the first
     resumes."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(60), "a")
     with Run(world, tmp_path) as zombie:
         hit = zombie.arm(place, "pause")
@@ -101,9 +93,9 @@ def test_the_broker_restarts_under_a_publish(
         ledger.check(broker.bootstrap, world.topic)
 
 
-def test_fewer_shards_after_a_kill(make: Make, arm: Arm) -> None:
+def test_fewer_shards_after_a_kill(prepare: Prepare, arm: Arm) -> None:
     """Eight shards began the range, so eight end it; what comes after has two."""
-    world, ledger = make(8)
+    world, ledger = prepare(**{"sink.parallelism": "8"})
     ledger.insert(range(200), "a")
     arm("shard.before-commit", "kill after 3")
     with pytest.raises(Exception, match=r"crashed|exited unexpectedly"):

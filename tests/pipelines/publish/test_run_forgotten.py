@@ -15,15 +15,10 @@ from bridge.errors import GapError
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.table_to_topic import resync
 from tests.ledger import committed
-from tests.pipelines.exactly_once import Arm, Make, exactly_once
+from tests.pipelines.processes import Arm, Prepare, prepared
 from tests.pipelines.world import World
 
 pytestmark = pytest.mark.usefixtures("small_arrow_batches")
-
-
-@pytest.fixture
-def make(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]) -> Make:
-    return lambda **options: exactly_once(spark, broker, lake, unique, **options)
 
 
 def forget(world: World, more: str = "") -> None:
@@ -38,8 +33,8 @@ def forget(world: World, more: str = "") -> None:
 
 
 @pytest.mark.slow
-def test_kafka_forgets_a_finished_publish(make: Make) -> None:
-    world, ledger = make()
+def test_kafka_forgets_a_finished_publish(prepare: Prepare) -> None:
+    world, ledger = prepare()
     ledger.insert(range(10), "a")
     publish(world.spark, world.definition())
     forget(world)
@@ -48,8 +43,8 @@ def test_kafka_forgets_a_finished_publish(make: Make) -> None:
     ledger.check(world.broker.bootstrap, world.topic)
 
 
-def test_kafka_forgets_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
-    world, ledger = make()
+def test_kafka_forgets_a_publish_that_was_under_way(prepare: Prepare, arm: Arm) -> None:
+    world, ledger = prepare()
     ledger.insert(range(10), "a")
     publish(world.spark, world.definition())
     ledger.update(range(10), "b")
@@ -74,10 +69,10 @@ def die(world: World, arm: Arm, place: str) -> None:
         time.sleep(0.05)
 
 
-def test_kafka_forgets_shards_of_a_publish_that_was_under_way(make: Make, arm: Arm) -> None:
+def test_kafka_forgets_shards_of_a_publish_that_was_under_way(prepare: Prepare, arm: Arm) -> None:
     """But not the control id's group, which each later run writes again. What the shards sent is not sent again; a
     resync compares the topic with the table."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(100), "a")
     die(world, arm, "shard.after-commit")
     assert 0 < len(committed(world.broker.bootstrap, world.topic)) < 100
@@ -93,10 +88,10 @@ def test_kafka_forgets_shards_of_a_publish_that_was_under_way(make: Make, arm: A
 
 
 @pytest.mark.slow
-def test_shards_that_have_sent_nothing_yet(make: Make, arm: Arm) -> None:
+def test_shards_that_have_sent_nothing_yet(prepare: Prepare, arm: Arm) -> None:
     """A run that opened a range and died has written a cursor for each shard, also where an earlier run had fewer
     shards. Cursors of shards without a row in the range are not read."""
-    world, ledger = make()
+    world, ledger = prepare()
     ledger.insert(range(3), "a")
     publish(world.spark, world.definition())
     world.options = {**world.options, "sink.parallelism": "6"}
@@ -119,7 +114,7 @@ def test_a_broker_that_forgets_after_a_minute(
     time, those of shards that had sent are not."""
     forgetful = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "500"}
     with Broker(tmp_path / "broker", settings=forgetful) as broker:
-        world, ledger = exactly_once(spark, broker, lake, unique)
+        world, ledger = prepared(spark, broker, lake, unique)
         ledger.insert(range(100), "a")
         die(world, arm, "shard.after-commit")
         since = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -34,15 +34,6 @@ def make(make: Make, spark: SparkSession) -> Make:
         return world
 
     return made
-
-
-@pytest.fixture
-def stop() -> Iterator[threading.Event]:
-    asked = threading.Event()
-    watchdog = threading.Timer(120, asked.set)
-    watchdog.start()
-    yield asked
-    watchdog.cancel()
 
 
 @pytest.mark.slow
@@ -100,7 +91,7 @@ def test_a_log_that_was_cleaned(make: Make) -> None:
     assert REPUBLISH in str(gap.value) and len(world.received()) == 2
 
 
-@slow
+@pytest.mark.slow
 def test_files_that_were_vacuumed(make: Make) -> None:
     world = make()
     world.sql("UPDATE t SET name = 'a2' WHERE id = 1")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,9 +11,7 @@ from pyspark.sql import SparkSession
 from bridge.embedded.broker import Broker
 from bridge.pipelines.publish.run import publish
 from tests.ledger import Ledger
-from tests.pipelines.processes import prepared
-
-Arm = Callable[[str, str], Path]
+from tests.pipelines.processes import Arm, Prepare
 
 ROUNDS = int(os.environ.get("ROUNDS", "6"))
 SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
@@ -51,12 +47,10 @@ def change(ledger: Ledger, draw: random.Random, number: int) -> str:
     return f"{kind} {ids.start}-{ids.stop}"
 
 
-def test_rounds_of_faults(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], arm: Arm
-) -> None:
+def test_rounds_of_faults(prepare: Prepare, spark: SparkSession, broker: Broker, arm: Arm) -> None:
     print(f"SEED={SEED} ROUNDS={ROUNDS}")
     draw = random.Random(SEED)
-    world, ledger = prepared(spark, broker, lake, unique)
+    world, ledger = prepare()
     ledger.insert(range(200), "a")
     commits, fired = 0, 0
     for _ in range(ROUNDS):

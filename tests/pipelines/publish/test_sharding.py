@@ -10,77 +10,60 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from bridge import config
 from bridge.definition import Topic
 from bridge.pipelines.publish.sharding import FileShardLimits, Sharding, plan_fingerprint, sharding_for
+from tests.config.files import loaded, pipeline_text
 
-FILE = """\
-version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE t (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',
-      'key.format' = 'json', 'value.format' = 'json')
-delta: {path: table}
-run: {checkpoint: checkpoint}
-"""
-CDC = "'connector' = 'kafka'"
-ONCE = "'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'p'"
+CDC = {"connector": "kafka", "key.fields": "id", "value.format": "debezium-json"}
+FIXED = {**CDC, "sink.partitioner": "fixed"}
+ONCE = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "p"}
+THREE = {"sink.parallelism": "3"}
 
 
-def topic(folder: Path, *options: str) -> Topic:
-    """The topic of FILE with these options."""
-    text = FILE
-    if CDC in options:
-        text = text.replace("'connector' = 'upsert-kafka', ", "").replace(
-            "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
-        )
-    file = folder / "orders.yaml"
-    file.write_text(
-        text.replace("-json')", "-json'")
-        .replace("'json')", "'json'")
-        .replace("\ndelta:", f"{''.join(f', {option}' for option in options)})\ndelta:")
-    )
-    return config.load(file).topic
+def topic(folder: Path, options: Mapping[str, str]) -> Topic:
+    """A topic with these options."""
+    return loaded(folder, pipeline_text(options=options)).topic
 
 
 @pytest.mark.parametrize(
     ("options", "rows", "shards"),
     [
-        pytest.param([], 0, 2, id="small"),
-        pytest.param([], 1_000_000, 2, id="half a million each"),
-        pytest.param([], 1_000_001, 4, id="more"),
-        pytest.param([], 10**9, 16, id="the maximum"),
-        pytest.param(["'sink.parallelism' = '3'"], 10**9, 3, id="set by the user"),
-        pytest.param([CDC, "'sink.partitioner' = 'fixed'"], 10**9, 2, id="the shard decides the partition"),
+        pytest.param({}, 0, 2, id="small"),
+        pytest.param({}, 1_000_000, 2, id="half a million each"),
+        pytest.param({}, 1_000_001, 4, id="more"),
+        pytest.param({}, 10**9, 16, id="the maximum"),
+        pytest.param(THREE, 10**9, 3, id="set by the user"),
+        pytest.param(FIXED, 10**9, 2, id="the shard decides the partition"),
     ],
 )
-def test_large_ranges_have_more_shards(tmp_path: Path, options: list[str], rows: int, shards: int) -> None:
-    sharding = sharding_for(topic(tmp_path, ONCE, *options), 2)
+def test_large_ranges_have_more_shards(
+    tmp_path: Path, options: dict[str, str], rows: int, shards: int
+) -> None:
+    sharding = sharding_for(topic(tmp_path, {**ONCE, **options}), 2)
     assert sharding is not None and sharding.shards(rows) == shards
 
 
 @pytest.mark.parametrize(
     ("options", "tasks"),
     [
-        pytest.param([], 2, id="a key has one record"),
-        pytest.param(["'sink.parallelism' = '3'"], 0, id="set by the user"),
-        pytest.param([CDC], 0, id="several messages for a change"),
-        pytest.param([CDC, "'sink.partitioner' = 'fixed'"], 0, id="the shard decides the partition"),
+        pytest.param({}, 2, id="a key has one record"),
+        pytest.param(THREE, 0, id="set by the user"),
+        pytest.param(CDC, 0, id="several messages for a change"),
+        pytest.param(FIXED, 0, id="the shard decides the partition"),
     ],
 )
-def test_a_shard_may_be_a_file(tmp_path: Path, options: list[str], tasks: int) -> None:
-    sharding = sharding_for(topic(tmp_path, ONCE, *options), 2)
+def test_a_shard_may_be_a_file(tmp_path: Path, options: dict[str, str], tasks: int) -> None:
+    sharding = sharding_for(topic(tmp_path, {**ONCE, **options}), 2)
     assert sharding is not None and sharding.file_tasks == tasks
 
 
 def test_without_transactions_there_are_no_shards(tmp_path: Path) -> None:
-    assert sharding_for(topic(tmp_path), 2) is None
+    assert sharding_for(topic(tmp_path, {}), 2) is None
 
 
 def test_the_limits_are_values() -> None:
@@ -116,49 +99,34 @@ def test_trials_on_small_tables_have_limits_of_their_own() -> None:
     assert small.min_rows == 40 and small.pay_off([7], 20, 1) and not small.pay_off([7], 19, 1)
 
 
-PLAN_FINGERPRINT_FILE = """\
-version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE t (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'h:1',
-      'key.format' = 'json', 'value.format' = 'json', 'sink.parallelism' = '3')
-delta: {path: table}
-run: {checkpoint: checkpoint}
-publish: {net-changes: false}
-"""
-KEYLESS = PLAN_FINGERPRINT_FILE.replace(", PRIMARY KEY (id) NOT ENFORCED", "").replace(
-    "upsert-kafka", "kafka"
-)
+PLANNED = pipeline_text(options=THREE, sections="publish: {net-changes: false}\n")
+KEYLESS = PLANNED.replace(", PRIMARY KEY (id) NOT ENFORCED", "").replace("upsert-kafka", "kafka")
 KEYLESS = KEYLESS.replace("'key.format' = 'json', 'value.format'", "'format'")
-CHANGES = PLAN_FINGERPRINT_FILE.replace("upsert-kafka", "kafka").replace(
+CHANGES = PLANNED.replace("upsert-kafka", "kafka").replace(
     "'value.format' = 'json'", "'key.fields' = 'id', 'value.format' = 'debezium-json'"
 )
 
 
 def fingerprint(folder: Path, text: str) -> str:
-    file = folder / "orders.yaml"
-    file.write_text(text)
-    definition = config.load(file)
+    definition = loaded(folder, text)
     return plan_fingerprint(definition, definition.topic)
 
 
 @pytest.mark.parametrize(
     ("file", "before", "after", "same"),
     [
-        (PLAN_FINGERPRINT_FILE, "'sink.parallelism' = '3'", "'sink.parallelism' = '5'", True),
-        (PLAN_FINGERPRINT_FILE, "name STRING", "name STRING, more INT", True),
-        (PLAN_FINGERPRINT_FILE, "'key.format' = 'json'", "'key.format' = 'csv'", False),
-        (PLAN_FINGERPRINT_FILE, "'value.format' = 'json'", "'value.format' = 'csv'", True),
+        (PLANNED, "'sink.parallelism' = '3'", "'sink.parallelism' = '5'", True),
+        (PLANNED, "name STRING", "name STRING, more INT", True),
+        (PLANNED, "'key.format' = 'json'", "'key.format' = 'csv'", False),
+        (PLANNED, "'value.format' = 'json'", "'value.format' = 'csv'", True),
         (CHANGES, "net-changes: false", "update-messages: pair", False),
-        (PLAN_FINGERPRINT_FILE, "net-changes: false", "net-changes: true", False),
-        (PLAN_FINGERPRINT_FILE, "(id)", "(id, name)", False),
+        (PLANNED, "net-changes: false", "net-changes: true", False),
+        (PLANNED, "(id)", "(id, name)", False),
         (KEYLESS, "name STRING", "name STRING, more INT", False),
         (KEYLESS, "name STRING", "name STRING, at TIMESTAMP(3) METADATA FROM 'timestamp'", False),
         (KEYLESS, "name STRING", "name STRING, at TIMESTAMP(3) METADATA FROM 'timestamp' VIRTUAL", True),
         (
-            PLAN_FINGERPRINT_FILE,
+            PLANNED,
             "name STRING",
             "name STRING, at TIMESTAMP(3) METADATA FROM 'timestamp'",
             True,

@@ -35,21 +35,15 @@ from bridge.pipelines.quality.check import (
     write_suite_file,
 )
 from bridge.quality.summary import scope
+from tests.config.files import pipeline_text
 from tests.metrics.test_prometheus import gateway
 from tests.object_store import BUCKET, ObjectStore
 
-FILE = """\
-version: 1
-name: things
-topic:
-  ddl: |
-    CREATE TABLE things (id BIGINT, part STRING, n INT, PRIMARY KEY (id, part) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 'things', 'properties.bootstrap.servers' = '127.0.0.1:1',
-      'key.format' = 'json', 'value.format' = 'json')
-delta: {path: table}
-run: {checkpoint: checkpoint, trigger: available-now}
-quality: {suite: things.json}
-"""
+FILE = pipeline_text(
+    "id BIGINT, part STRING, n INT, PRIMARY KEY (id, part) NOT ENFORCED",
+    name="things",
+    sections="quality: {suite: things.json}\n",
+)
 SUITE = {
     "name": "things",
     "expectations": [
@@ -245,19 +239,11 @@ def test_a_suite_on_the_disk(spark: SparkSession, tmp_path: Path) -> None:
 
 
 COST_SUITE = Path(__file__).parents[3] / "expectations" / "orders.json"
-COST_FILE = f"""\
-version: 1
-name: orders
-topic:
-  ddl: |
-    CREATE TABLE orders (order_id BIGINT, customer STRING, status STRING, quantity INT, amount DECIMAL(10,2),
-      updated_at TIMESTAMP(3), note STRING, WATERMARK FOR updated_at AS updated_at, PRIMARY KEY (order_id) NOT ENFORCED)
-    WITH ('connector' = 'upsert-kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = '127.0.0.1:1',
-      'key.format' = 'json', 'value.format' = 'json')
-delta: {{path: table}}
-run: {{checkpoint: checkpoint, trigger: available-now}}
-quality: {{suite: {COST_SUITE}}}
-"""
+COST_FILE = pipeline_text(
+    "order_id BIGINT, customer STRING, status STRING, quantity INT, amount DECIMAL(10,2), updated_at TIMESTAMP(3), "
+    "note STRING, WATERMARK FOR updated_at AS updated_at, PRIMARY KEY (order_id) NOT ENFORCED",
+    sections=f"quality: {{suite: {COST_SUITE}}}\n",
+)
 FILES = 3
 
 

@@ -18,6 +18,7 @@ from bridge.pipelines.quality.facts import facts_of
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.quality.facts import Facts, Moment, Ratio, RowDifferences, Unknown
 from bridge.quality.verdict import Outcome
+from tests.config.files import pipeline_text
 from tests.pipelines.world import Make, World, tombstone, upsert
 
 
@@ -25,18 +26,6 @@ def expect(type: str, **kwargs: Any) -> dict[str, Any]:
     """One expectation as a suite file has it."""
     return {"type": type, "kwargs": kwargs}
 
-
-FILE = """\
-version: 1
-name: t
-topic:
-  ddl: |
-    CREATE TABLE t (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 't', 'properties.bootstrap.servers' = '127.0.0.1:1',
-      'key.format' = 'json', 'value.format' = 'json')
-delta: {path: table}
-run: {checkpoint: checkpoint}
-"""
 
 ASKED = [
     expect("expect_table_to_equal_topic"),
@@ -98,7 +87,7 @@ def alone(spark: SparkSession, tmp_path: Path) -> Facts:
     frame.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(folder))
     spark.sql(f"UPDATE delta.`{folder}` SET name = 'c' WHERE id = 2")
     spark.sql(f"DELETE FROM delta.`{folder}` WHERE id = 1")
-    (tmp_path / "t.yaml").write_text(FILE)
+    (tmp_path / "t.yaml").write_text(pipeline_text(name="t"))
     definition = config.load(tmp_path / "t.yaml")
     return facts_of(spark, definition, open_whole_table(spark, definition), 2, None)
 

@@ -19,23 +19,15 @@ from bridge.errors import DefinitionError
 from bridge.pipelines.quality.check import check
 from bridge.pipelines.quality.suite_proposal import ColumnFacts, propose, propose_suite, suite_text
 from bridge.quality.suite import load
+from tests.config.files import pipeline_text
 
-FILE = """\
-version: 1
-name: things
-topic:
-  ddl: |
-    CREATE TABLE things (
-      id BIGINT, part STRING, kind STRING, n INT, price DECIMAL(10, 2), ratio DOUBLE, odd DOUBLE, at TIMESTAMP(3),
-      later TIMESTAMP_LTZ(3), day DATE, tags ARRAY<STRING>, `a.b` STRING, nothing STRING,
-      PRIMARY KEY (id, part) NOT ENFORCED
-    ) WITH (
-      'connector' = 'upsert-kafka', 'topic' = 'things', 'properties.bootstrap.servers' = '127.0.0.1:1',
-      'key.format' = 'json', 'value.format' = 'json')
-delta: {path: table}
-run: {checkpoint: checkpoint}
-quality: {suite: things.json}
-"""
+FILE = pipeline_text(
+    "id BIGINT, part STRING, kind STRING, n INT, price DECIMAL(10, 2), ratio DOUBLE, odd DOUBLE, at TIMESTAMP(3), "
+    "later TIMESTAMP_LTZ(3), day DATE, tags ARRAY<STRING>, `a.b` STRING, nothing STRING, "
+    "PRIMARY KEY (id, part) NOT ENFORCED",
+    name="things",
+    sections="quality: {suite: things.json}\n",
+)
 ROWS = """
     SELECT id, IF(id % 7 = 0, NULL, 'p') AS part, elt(1 + id % 3, 'new', 'paid', 'sent') AS kind,
       CAST(id - 5 AS INT) AS n, CAST(id / 4 AS DECIMAL(10, 2)) AS price, id / 3D AS ratio,

@@ -18,17 +18,9 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.report import direction_of
 from bridge.pipelines.resync.table_to_topic import resync
 from tests.metrics.openlineage import edges, events_in
-from tests.pipelines.world import Make, World, key, tombstone, upsert
+from tests.pipelines.world import Make, World, key, making, tombstone, upsert
 
-
-@pytest.fixture
-def make(make: Make) -> Make:
-    def made(**more: Any) -> World:
-        world = make(**more)
-        world.create_table()
-        return world
-
-    return made
+make = making(with_table=True)
 
 
 def fold(world: World) -> dict[int, str]:

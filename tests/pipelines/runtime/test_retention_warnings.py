@@ -20,6 +20,7 @@ from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.preflight import open_whole_table
 from bridge.pipelines.runtime.retention_warnings import TopicRetention, log_retention_warning
 from tests.delta.tables import made
+from tests.kafka.topics import Fresh
 from tests.pipelines.world import Make, World, upsert
 
 DAY = 86_400.0
@@ -91,10 +92,9 @@ def test_a_topic_s_retention(make: Make, spark: SparkSession) -> None:
 
 
 def test_a_topic_that_deletes_old_records(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
+    spark: SparkSession, fresh: Fresh, broker: Broker, lake: Path
 ) -> None:
-    topic = unique("topic")
-    broker.create_topic(topic, partitions=1, config={"cleanup.policy": "delete", "retention.ms": "604800000"})
+    topic = fresh("topic", partitions=1, config={"cleanup.policy": "delete", "retention.ms": "604800000"})
     world = World(spark, broker, lake, topic)
     ingest(spark, world.definition())
     world.send([upsert(1, "x")], timestamp=int((time.time() - 6 * DAY) * 1000))

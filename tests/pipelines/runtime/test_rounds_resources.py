@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.definition import Definition
-from bridge.embedded.broker import Broker
 from bridge.metrics import Summary
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.runtime.rounds import RoundsSummary, run_rounds
+from tests.kafka.topics import Fresh
 from tests.pipelines.resources import Resources
-from tests.pipelines.world import World, upsert
+from tests.pipelines.world import Make, World, upsert
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -28,15 +28,10 @@ PATIENCE_SECONDS = 120.0
 """Spark's pools let idle threads go after a minute."""
 
 
-def pipelines(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], count: int
-) -> list[World]:
-    made = []
-    for number in range(count):
-        folder = lake / f"{number:03}"
-        folder.mkdir()
-        made.append(World.make(spark, broker, folder, unique, partitions=1))
-        made[-1].send([upsert(id, "a") for id in range(20)])
+def pipelines(make: Make, count: int, **settings: str) -> list[World]:
+    made = [make(folder=f"{number:03}", partitions=1, **settings) for number in range(count)]
+    for world in made:
+        world.send([upsert(id, "a") for id in range(20)])
     return made
 
 
@@ -88,12 +83,8 @@ def too_much(grown: dict[str, float], runs: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("reader", ["spark", "consumer"])
-def test_fifty_small_ingests(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str], reader: str
-) -> None:
-    made = pipelines(spark, broker, lake, unique, WARM + 50)
-    for world in made:
-        world.sections = f"ingest: {{reader: {reader}}}\n"
+def test_fifty_small_ingests(make: Make, spark: SparkSession, reader: str) -> None:
+    made = pipelines(make, WARM + 50, sections=f"ingest: {{reader: {reader}}}\n")
     definitions = [world.definition(f"p{number}") for number, world in enumerate(made)]
     run_all(spark, definitions[:WARM])
     scratch, before = scratch_folders(), Resources.of(spark)
@@ -106,14 +97,11 @@ def test_fifty_small_ingests(
     assert not {name for name in left if "offsets" in name or name.startswith("metadata")}
 
 
-def test_fifty_small_publishes(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    made = pipelines(spark, broker, lake, unique, WARM + 50)
+def test_fifty_small_publishes(make: Make, spark: SparkSession, fresh: Fresh) -> None:
+    made = pipelines(make, WARM + 50)
     run_all(spark, [world.definition(f"p{number}") for number, world in enumerate(made)])
     for world in made:
-        world.topic = unique("out")
-        broker.create_topic(world.topic, partitions=1)
+        world.topic = fresh("out")
     definitions = [world.definition(f"out{number}") for number, world in enumerate(made)]
     run_all(spark, definitions[:WARM], publish)
     before = Resources.of(spark)
@@ -121,10 +109,8 @@ def test_fifty_small_publishes(
     stays_flat(spark, before, 50)
 
 
-def test_a_thousand_runs_with_nothing_to_do(
-    spark: SparkSession, broker: Broker, lake: Path, unique: Callable[[str], str]
-) -> None:
-    made = pipelines(spark, broker, lake, unique, 20)
+def test_a_thousand_runs_with_nothing_to_do(make: Make, spark: SparkSession) -> None:
+    made = pipelines(make, 20)
     definitions = [world.definition(f"p{number}") for number, world in enumerate(made)]
     run_all(spark, definitions)
     run_all(spark, definitions * 5)

@@ -97,8 +97,7 @@ def test_all_of_them_for_a_minute(
         },
     }
     for name, more in {"avro1": avro, "avro2": avro, **READERS}.items():
-        (lake / name).mkdir()
-        worlds[name] = World.make(spark, broker, lake / name, unique, partitions=2, **more)
+        worlds[name] = World.make(spark, broker, lake, unique, folder=name, partitions=2, **more)
     out = World(spark, broker, worlds["spark"].folder, unique("out"))
     broker.create_topic(out.topic, partitions=2)
     definitions = [

@@ -17,6 +17,7 @@ from bridge.pipelines.quality.check import check
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
 from tests.config.files import WHOLE, loaded
+from tests.delta.tables import create_fed
 from tests.pipelines.world import Make, World, upsert
 
 
@@ -39,10 +40,7 @@ def test_a_table_inside_of_the_checkpoint_stays_whole(world: World, monkeypatch:
     """Twice: the start of a run refuses, and a run that is past it removes only what it has made."""
     definition = overlapping(world)
     table = world.folder / "lake" / "ingest"
-    world.spark.sql(
-        f"CREATE TABLE delta.`{table}` (id BIGINT, name STRING, amount DECIMAL(10, 2)) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(world.spark, table, "id BIGINT, name STRING, amount DECIMAL(10, 2)")
     world.spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 'a', 1), (2, 'b', 2)")
     world.send([upsert(3, "c")])
     before = sorted((world.folder / "lake").rglob("*"))

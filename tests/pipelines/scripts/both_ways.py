@@ -19,6 +19,7 @@ from bridge.pipelines.scripts.result import Result, open_result
 from bridge.pipelines.scripts.source_tables import SourceRange, open_sources
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import Script, load_script
+from tests.delta.tables import create_fed
 from tests.refusals import optional
 
 
@@ -52,10 +53,7 @@ def load(lake: Path, inserts: Mapping[str, tuple[str, str]], columns: Mapping[st
 
 def create(spark: SparkSession, lake: Path, columns: str) -> None:
     """The source `e`, with these columns in Spark's words."""
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/e` ({columns}) USING delta TBLPROPERTIES "
-        "(delta.enableChangeDataFeed = true, delta.feature.timestampNtz = 'supported')"
-    )
+    create_fed(spark, lake / "e", columns, more=", delta.feature.timestampNtz = 'supported'")
 
 
 def opened(

@@ -15,6 +15,7 @@ from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import load_script
+from tests.delta.tables import create_fed
 from tests.expressions.vectors import drawn_seed
 
 BITS = {"t": 8, "s": 16, "i": 32, "b": 64}
@@ -94,10 +95,7 @@ def test_sums_wrap_by_every_way(spark: SparkSession, lake: Path, ways: int, batc
     draw = random.Random(seed)
     loaded = load_script(lake / "sums.sql", text=script(draw.sample(list(WAYS), ways)))
     for name, columns in (("e", COLUMNS), ("o", "id INT"), ("k", COLUMNS)):
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / name}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, lake / name, columns)
     spark.sql(f"INSERT INTO delta.`{lake}/o` VALUES {', '.join(f'({n})' for n in range(40))}")
     added: list[dict[str, Any]] = []
     keyed: dict[int, dict[str, Any]] = {}

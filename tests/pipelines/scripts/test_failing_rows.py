@@ -24,6 +24,7 @@ from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.scripts.run import run_script
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import load_script
+from tests.delta.tables import create_fed
 from tests.pipelines.scripts import test_refresh_windows as windows
 from tests.pipelines.scripts.oracle import Rows, computed
 from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
@@ -74,10 +75,7 @@ _SPARK = {
 
 def _create(spark: SparkSession, lake: Path, *rows: str) -> None:
     for name, columns in (("t", "id INT, a INT, b INT, s STRING"), ("u", "id INT, c INT")):
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/{name}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, f"{lake}/{name}", columns)
     spark.sql(f"INSERT INTO delta.`{lake}/u` VALUES (1, 10), (2, 20)")
     spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES {', '.join(rows)}")
 
@@ -240,10 +238,7 @@ def test_rows_that_fail_are_quarantined_once(
 def windowed(spark: SparkSession, lake: Path, seed: int, lateness: int) -> None:
     """Groups of windows fail when these close, and are corrected by late rows."""
     draw = random.Random(seed)
-    spark.sql(
-        f"CREATE TABLE delta.`{lake / 't'}` (h INT, g STRING, v INT, ts TIMESTAMP_NTZ) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, lake / "t", "h INT, g STRING, v INT, ts TIMESTAMP_NTZ")
     late = f"SET 'table.exec.emit.allow-lateness' = '{lateness} s';" if lateness else ""
     columns = "ws TIMESTAMP(3), we TIMESTAMP(3), h INT, q BIGINT, PRIMARY KEY (we, h) NOT ENFORCED"
     script = load_script(

@@ -19,6 +19,7 @@ from bridge.pipelines.scripts.run import run_script
 from bridge.pipelines.scripts.state import ScriptState
 from bridge.sql import InsertPlan, Script, load_script
 from bridge.ways import NotThisWay
+from tests.delta.tables import create_fed
 from tests.pipelines.scripts.oracle import Rows, computed
 from tests.refusals import optional
 
@@ -138,10 +139,7 @@ def played(
     kept: dict[str, list[tuple[Any, ...]]] = {"e": [], "f": []}
     lines: list[str] = []
     for name in kept:
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / name}` ({COLUMNS}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, lake / name, COLUMNS)
     for number in range(batches):
         for name, rows in kept.items():
             added = drawn(draw, 8 if name == "e" else 3)
@@ -217,10 +215,7 @@ def test_more_added_rows(spark: SparkSession, lake: Path, seed: int) -> None:
 def test_different_values_of_a_clustered_source_are_computed_by_part(spark: SparkSession, lake: Path) -> None:
     """The files of the groups that changed are few then; the counts are the same."""
     for name, clustering in (("e", "CLUSTER BY (g)"), ("f", "")):
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / name}` ({COLUMNS}) USING delta {clustering} "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, lake / name, COLUMNS, clustering)
     loaded = load_script(script(lake))
     methods = set[str | None]()
     for _ in range(2):
@@ -236,10 +231,7 @@ def test_different_values_of_a_clustered_source_are_computed_by_part(spark: Spar
 @pytest.mark.slow
 def test_results_that_keep_no_sums_are_computed_by_part(spark: SparkSession, lake: Path) -> None:
     """Those of an older bridge; and those that keep some for a query that was changed."""
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/e` (g STRING, v INT) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/e", "g STRING, v INT")
     text = (
         "CREATE TABLE e (g STRING, v INT) WITH ('connector' = 'delta', 'path' = 'e');"
         "CREATE TABLE m (g STRING, v INT, PRIMARY KEY (g) NOT ENFORCED) WITH ('connector' = 'blackhole');"

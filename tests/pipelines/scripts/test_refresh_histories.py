@@ -18,6 +18,7 @@ from pyspark.sql import Column, SparkSession
 
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
+from tests.delta.tables import create_fed
 from tests.expressions.vectors import drawn_seed
 from tests.pipelines.scripts.oracle import Rows, computed
 
@@ -109,10 +110,7 @@ def create(spark: SparkSession, lake: Path, events: Sequence[str] = ()) -> None:
     """Create the sources as Delta tables with a change feed; `events` are more of them, with the columns of `t`."""
     for table in (*TABLES, *events):
         columns = TABLES.get(table, TABLES["t"])[0]
-        spark.sql(
-            f"CREATE TABLE delta.`{lake / table}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, lake / table, columns)
 
 
 def drawn(draw: random.Random, histories: int, keys: int, kept: Sources) -> dict[str, list[tuple[Any, ...]]]:

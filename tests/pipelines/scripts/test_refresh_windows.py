@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
+from tests.delta.tables import create_fed
 from tests.pipelines.scripts.oracle import Rows, computed
 from tests.pipelines.scripts.scripts import MakeScript
 
@@ -135,10 +136,7 @@ def played(
     lateness: int = 0,
 ) -> None:
     draw = random.Random(seed)
-    spark.sql(
-        f"CREATE TABLE delta.`{lake / 't'}` (h INT, g STRING, v INT, ts TIMESTAMP_NTZ) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, lake / "t", "h INT, g STRING, v INT, ts TIMESTAMP_NTZ")
     head = f"\nSET 'table.exec.emit.allow-lateness' = '{lateness} s';" if lateness else ""
     key = ", PRIMARY KEY (we, h, g) NOT ENFORCED" if lateness else ""
     loaded = load_script(lake / "windows.sql", text=script_text(names, head, key))

@@ -25,6 +25,7 @@ from bridge.errors import DefinitionError, GapError, TableError
 from bridge.metrics import BatchReport
 from bridge.pipelines.scripts.explain import used_paths
 from bridge.pipelines.scripts.run import run_script
+from tests.delta.tables import create_fed
 from tests.pipelines.ingest.test_run_folders import FOLDERS
 from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 
@@ -209,10 +210,7 @@ KEY = ", PRIMARY KEY (id) NOT ENFORCED"
 def test_another_query_is_refused_until_it_is_rebuilt(
     script_of: MakeScript, spark: SparkSession, lake: Path
 ) -> None:
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/users", "id INT, city STRING")
     spark.sql(f"INSERT INTO delta.`{lake}/users` VALUES (1, 'ulm'), (2, 'ulm'), (3, 'bonn')")
     script = script_of(COUNTED.replace("{key}", KEY))
 
@@ -238,10 +236,7 @@ def test_another_query_is_refused_until_it_is_rebuilt(
 
 def test_rows_of_others_are_not_deleted(script_of: MakeScript, spark: SparkSession, lake: Path) -> None:
     for name, columns in (("users", "id INT, city STRING"), ("cities", "city STRING, n BIGINT")):
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/{name}` ({columns}) USING delta "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, f"{lake}/{name}", columns)
     spark.sql(f"INSERT INTO delta.`{lake}/cities` VALUES ('ulm', 7)")
     with pytest.raises(TableError) as error:
         script_of(COUNTED.replace("{key}", KEY)).run()
@@ -254,10 +249,7 @@ def test_rows_of_others_are_not_deleted(script_of: MakeScript, spark: SparkSessi
 def test_a_users_table_without_a_key_must_only_grow(
     script_of: MakeScript, spark: SparkSession, lake: Path
 ) -> None:
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/users", "id INT, city STRING")
     text = COUNTED.replace("{key}", "").replace(
         "(city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)", "(city STRING)"
     )
@@ -293,10 +285,7 @@ def test_rows_that_share_a_key_are_refused(script_of: MakeScript, spark: SparkSe
 def test_changes_that_are_gone_name_the_way_out(
     script_of: MakeScript, spark: SparkSession, lake: Path
 ) -> None:
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/users` (id INT, city STRING) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/users", "id INT, city STRING")
     script = script_of(COUNTED.replace("{key}", KEY))
     script.run()
     for id in (1, 2):

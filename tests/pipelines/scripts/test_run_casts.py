@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from bridge.errors import TableError
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
+from tests.delta.tables import create_fed
 
 SOURCE = (
     "CREATE TABLE t (id INT, ts TIMESTAMP({digits}), v DECIMAL(10, 2), g STRING, PRIMARY KEY (id) NOT ENFORCED) "
@@ -18,10 +19,7 @@ SOURCE = (
 
 
 def create(spark: SparkSession, lake: Path, rows: str) -> None:
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/t` (id INT, ts TIMESTAMP_NTZ, v DECIMAL(10, 2), g STRING) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/t", "id INT, ts TIMESTAMP_NTZ, v DECIMAL(10, 2), g STRING")
     add(spark, lake, rows)
 
 

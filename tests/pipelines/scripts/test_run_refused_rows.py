@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from bridge.errors import TableError
 from bridge.pipelines.scripts.run import run_script
 from bridge.sql import load_script
+from tests.delta.tables import create_fed
 
 SCRIPT = """
 SET 'bridge.state' = 'state';
@@ -26,10 +27,7 @@ NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 def create(spark: SparkSession, lake: Path, name: str = "name STRING", parts: str = "") -> None:
     for table, column, by in (("source", "name STRING", ""), ("sink", name, parts)):
-        spark.sql(
-            f"CREATE TABLE delta.`{lake}/{table}` (id BIGINT, {column}) USING delta {by} "
-            "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-        )
+        create_fed(spark, f"{lake}/{table}", f"id BIGINT, {column}", by)
 
 
 def inserted(spark: SparkSession, lake: Path, key: str, values: str) -> None:

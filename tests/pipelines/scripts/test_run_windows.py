@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from bridge.errors import DefinitionError, TableError
 from bridge.pipelines.scripts.state import ScriptState
+from tests.delta.tables import create_fed
 from tests.pipelines.scripts.scripts import MakeScript, ScriptRun
 
 COUNTED = """
@@ -163,10 +164,7 @@ def test_rows_with_their_windows_follow_updates(
     script_of: MakeScript, spark: SparkSession, lake: Path
 ) -> None:
     """Without GROUP BY no window closes: each row of the source is there with each of its windows."""
-    spark.sql(
-        f"CREATE TABLE delta.`{lake}/t` (id INT, ts TIMESTAMP_NTZ) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
+    create_fed(spark, f"{lake}/t", "id INT, ts TIMESTAMP_NTZ")
     first = "(1, TIMESTAMP_NTZ '2026-11-25 10:00:30'), (2, TIMESTAMP_NTZ '2026-11-25 10:05:00')"
     spark.sql(f"INSERT INTO delta.`{lake}/t` VALUES {first}")
     script = script_of(HOPS)
