@@ -202,13 +202,14 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
         topic=topic,
         delta=_delta(file.delta, topic, base),
         run=Run(
-            resolved_path(base, file.run.checkpoint),
+            "" if file.run.checkpoint is None else resolved_path(base, file.run.checkpoint),
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
             file.run.max_offsets_per_batch,
             duration_ms(file.run.step_timeout) / 1000,
             Monitoring.of(
                 file.run.metrics, file.run.events, file.run.alert, file.run.otlp, file.run.lineage
             ).relative_to(base),
+            _state(file.run.state, base),
         ),
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),
@@ -229,6 +230,12 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
         peek_hides=_hidden_fields(file.peek, topic),
         warnings=tuple(warnings(topic)),
     )
+
+
+def _state(text: str | None, base: str) -> DeltaTarget | None:
+    if text is None:
+        return None
+    return DeltaTarget(resolved_path(base, text)) if "/" in text else DeltaTarget(table=text)
 
 
 def _topic_creation(section: CreateSection | None, topic: Topic) -> TopicCreation | None:

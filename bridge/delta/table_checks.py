@@ -32,6 +32,9 @@ resync changes it: `resync`, with the words for the new one, which is that of no
 MEMORY_PROPERTY = "bridge.delete-memory"
 """Table property with the run of the resync that began the memory of deleted keys anew; absent before any did."""
 
+CONSUMERS_PREFIX = "bridge.consumers."
+"""Prefix of the table properties that name the tables of states (`run.state`) in which publishes are registered."""
+
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
 _log = logging.getLogger("bridge.delta")
@@ -75,7 +78,7 @@ def new_properties(
     refuse_names(fields)
     for name in wanted:
         if name in (PIPELINE_PROPERTY, SEMANTICS_PROPERTY, MEMORY_PROPERTY) or name.startswith(
-            OWN_COLUMNS_PREFIX
+            (OWN_COLUMNS_PREFIX, CONSUMERS_PREFIX)
         ):
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}

@@ -46,7 +46,7 @@ class World:
         return cls(spark, broker, lake, topic, **more)
 
     def definition(self, name: str = "orders", run: Mapping[str, object] | None = None) -> Definition:
-        """Load the pipeline file this world describes."""
+        """Load the pipeline file this world describes; None in `run` removes a key."""
         options = {
             "connector": "upsert-kafka",
             "topic": self.topic,
@@ -57,10 +57,11 @@ class World:
         }
         shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items() if v is not None)
         run = {"checkpoint": "checkpoint", "trigger": "available-now", **(run or {})}
+        keys = ", ".join(f"{key}: {value}" for key, value in run.items() if value is not None)
         file = self.folder / f"{name}.yaml"
         file.write_text(
             f"version: 1\nname: {name}\ntopic:\n  ddl: |\n    CREATE TABLE t ({self.columns}) WITH ({shown})\n"
-            f"delta: {{{self.delta}}}\nrun: {{{', '.join(f'{k}: {v}' for k, v in run.items())}}}\n{self.sections}"
+            f"delta: {{{self.delta}}}\nrun: {{{keys}}}\n{self.sections}"
         )
         return config.load(file)
 
