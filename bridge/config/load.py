@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -39,7 +38,7 @@ from bridge.config.publish_rules import check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.script_state import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
-from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.config.substitute import Secrets, Substitution, databricks_secret, environment
 from bridge.config.topic import resolve_topic, table_id_headers
 from bridge.config.yaml_errors import explain_invalid, located
 from bridge.config.yaml_tree import Document, Place, read
@@ -123,14 +122,14 @@ def load(
     `path` may be the URI of a file on an object store, as those of its DDL and gate suite may; paths in it are then
     relative to its folder on the store.
 
-    `environ` (os.environ by default) and `secrets` resolve `${env:...}` and `${secret:...}`. Raises
+    `environ` (by default `environment()`) and `secrets` resolve `${env:...}` and `${secret:...}`. Raises
     DefinitionError with file, line and YAML path; DdlError with the position in the file that contains the DDL;
     OptionError for options in WITH; UnsupportedError for what this version cannot run. No message contains a secret.
     """
     file_location = location_of(path)
     document = read(file_location)
     base = folder_of(file_location)
-    substitution = Substitution(os.environ if environ is None else environ, base, secrets)
+    substitution = Substitution(environment() if environ is None else environ, base, secrets)
     file = _validated(document, substitution)
     ddl = _substituted(document, read_ddl(document, file.topic, base), substitution)
     try:
