@@ -11,6 +11,9 @@
     <run.checkpoint>/publish/            publish log: a file for each batch
     <run.checkpoint>/publish.partitions.json
 
+    rows of <run.state>                  the same names, below that of the pipeline
+    consumers/<id>/<pipeline>.json       there: feed consumers of the table with this id
+
 Names are part of the format on disk: a newer bridge must find what an older one wrote.
 """
 
@@ -30,6 +33,12 @@ RESULTS_SUFFIX = "_quality"
 
 SCRIPT_STATE = "bridge-state"
 """The folder of states beside a script or job that names no other."""
+
+PUBLISH_LOG = "publish"
+"""The folder of a publish log in `run.checkpoint`."""
+
+PARTITION_COUNTS = "publish.partitions.json"
+"""The partition counts that the topics of a publish had when it last looked."""
 
 OWNER_FILE = "_bridge_owner.json"
 """Marks a folder that the bridge made, and names the pipeline it made it for (docs/adr/024)."""
@@ -51,6 +60,11 @@ def deleted_folder(table_folder: str, table_id: str, names: Iterable[str], resyn
     return f"{table_folder.rstrip('/')}/_bridge/deleted/{table_id}/{order}"
 
 
+def consumers_of(table_id: str) -> str:
+    """The folder of feed consumers of a table, among the names in a table of states."""
+    return f"consumers/{table_id}"
+
+
 def consumer_file(pipeline: str) -> str:
     """The name of a feed consumer's file."""
     return f"{pipeline}.json"
@@ -61,15 +75,20 @@ def consumer_of(name: str) -> str | None:
     return name.removesuffix(".json") if name.endswith(".json") and not name.startswith(".") else None
 
 
+def lease_name(side: str) -> str:
+    """The name of the lease of `ingest` or `publish`; in the folder of a state, that of the whole `script` or `job`."""
+    return f"{side}.lease.json"
+
+
 def lease_file(checkpoint: str, side: str) -> str:
-    """The lease of `ingest` or `publish`; in the folder of a state, that of the whole `script` or `job`."""
-    return f"{_in(checkpoint, side)}.lease.json"
+    """The lease of a side in its folder."""
+    return _in(checkpoint, lease_name(side))
 
 
-def claim_file(side: str, digest: str, attempt: int) -> str:
-    """The name of the file, beside the lease, by which one of several runs wins the right to replace the lease whose
-    text has this digest."""
-    return f"{side}.lease.{digest}.{attempt}.claim"
+def claim_file(name: str, digest: str, attempt: int) -> str:
+    """The name of the file, beside the one with this name, by which one of several runs wins the right to replace it
+    while its text has this digest."""
+    return f"{name.removesuffix('.json')}.{digest}.{attempt}.claim"
 
 
 def runs_folder(checkpoint: str, verb: str) -> str:
@@ -84,7 +103,7 @@ def state_folder(run_folder: str) -> str:
 
 def publish_log_folder(checkpoint: str) -> str:
     """The folder of a publish log."""
-    return _in(checkpoint, "publish")
+    return _in(checkpoint, PUBLISH_LOG)
 
 
 def publish_log_file(batch: int) -> str:
@@ -96,11 +115,6 @@ def publish_log_batch(name: str) -> int | None:
     """The batch of a file of a publish log; None for any other file."""
     match = _PUBLISH_LOG_FILE.fullmatch(name)
     return int(match[1]) if match else None
-
-
-def partition_counts_file(checkpoint: str) -> str:
-    """The partition counts that the topics of a publish had when it last looked."""
-    return _in(checkpoint, "publish.partitions.json")
 
 
 def scratch_name(name: str) -> str:

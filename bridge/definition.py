@@ -325,11 +325,20 @@ class Run:
     """`run`: the location of the working state, the trigger of batches, and the bound of a step, 0 for none."""
 
     checkpoint: str
+    """A folder or URI; "" where there is none, as `state` is a table."""
     trigger_seconds: float | None = None
     """None is `available-now`: process all available data, then stop."""
     max_offsets_per_batch: int = 5_000_000
     step_timeout_seconds: float = 600.0
     monitoring: Monitoring = NOWHERE
+    state: DeltaTarget | None = None
+    """`run.state`: the table of leases, publish logs, registrations and partition counts; None: `checkpoint` has
+    them."""
+
+    @property
+    def state_key(self) -> str:
+        """The key that says where the state is."""
+        return "run.checkpoint" if self.state is None else "run.state"
 
 
 @dataclass(frozen=True)

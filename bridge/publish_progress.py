@@ -175,7 +175,7 @@ def logged_progress(folder: str, text: str) -> PublishProgress | None:
         return PublishProgress.from_json(text)
     except NotImplementedError:
         raise DefinitionError(
-            f"{folder} was written by a newer bridge; use that one, or another run.checkpoint"
+            f"{folder} was written by a newer bridge; use that one, or another run.checkpoint or run.state"
         ) from None
     except ValueError:
         return None

@@ -72,9 +72,9 @@ class SmallFiles:
         found = self._do(lambda files: files.modified(name))
         return None if found is None else int(found * 1000)
 
-    def names(self) -> list[str]:
-        """Return the names of the files, sorted; [] for a missing folder."""
-        return self._do(lambda files: files.names(""))
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names of the files, or of those in a folder of this one, sorted; [] for a missing folder."""
+        return self._do(lambda files: files.names(folder))
 
     def replace(self, name: str, text: str) -> None:
         """Replace the content. Atomic on a local disk and in object stores; in HDFS a reader may see a part of it."""

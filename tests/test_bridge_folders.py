@@ -15,10 +15,11 @@ def test_names_beside_and_inside_a_table() -> None:
 
 def test_names_in_the_checkpoint() -> None:
     assert folders.lease_file("/c/", "ingest") == "/c/ingest.lease.json"
-    assert folders.claim_file("publish", "ab12", 0) == "publish.lease.ab12.0.claim"
+    assert folders.claim_file(folders.lease_name("publish"), "ab12", 0) == "publish.lease.ab12.0.claim"
     assert folders.state_folder(f"{folders.runs_folder('/c', 'ingest')}/run1") == "/c/ingest/run1/state"
     assert folders.publish_log_folder("/c") == "/c/publish"
-    assert folders.partition_counts_file("/c") == "/c/publish.partitions.json"
+    assert folders.PARTITION_COUNTS == "publish.partitions.json"
+    assert folders.consumers_of("7-a") == "consumers/7-a"
     assert folders.publish_log_file(7) == "00000000000000000007.json"
     names = ("00000000000000000007.json", ".00000000000000000007.json.crc", "7.json")
     assert [folders.publish_log_batch(name) for name in names] == [7, None, None]

@@ -7,11 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-import typer
-import yaml
 
 from bridge import config
-from bridge.cli.app import app
 from bridge.definition import Definition
 from bridge.quality.suite import load
 from bridge.sql import load_script
@@ -103,20 +100,3 @@ def test_the_settings_of_spark_are_well_formed() -> None:
     settings = [line for line in lines if line and not line.startswith("#")]
     assert settings
     assert all(re.fullmatch(r"spark\.[\w.]+ +\S.*", line) for line in settings)
-
-
-@pytest.mark.parametrize("file", sorted((ROOT / "conf" / "databricks").iterdir()), ids=lambda p: p.name)
-def test_a_databricks_task_is_a_job_with_parameters_that_the_command_takes(file: Path) -> None:
-    (job,) = yaml.safe_load(file.read_text())["resources"]["jobs"].values()
-    clusters = {cluster["job_cluster_key"] for cluster in job["job_clusters"]}
-    for task in job["tasks"]:
-        run = task["spark_python_task"]
-        script = (file.parent / run["python_file"]).resolve()
-        assert script.parent == ROOT / "jobs" and script.is_file()
-        assert all(isinstance(parameter, str) for parameter in run["parameters"])
-        verb = typer.main.get_group(app).commands[script.stem]
-        taken = verb.make_context(script.stem, list(run["parameters"])).params
-        assert taken["file"].endswith(".yaml") and taken["scheduled"] is True
-        assert taken["fail_on"] in ("error", "warn")
-        assert task["job_cluster_key"] in clusters
-        assert task["libraries"] == [{"whl": "../../dist/*.whl"}]

@@ -66,6 +66,7 @@ SEVERAL_MODULES = {
     "pipelines/faults/test_orphaned_processes.py": "processes of runs whose driver or JVM has died",
     "pipelines/faults/test_watchdog.py": "a run that hangs in native code",
     "test_conf.py": "the files of conf/ and expectations/",
+    "test_databricks.py": "the files of conf/databricks/",
     "test_glossary.py": "GLOSSARY.md",
     "test_jobs.py": "the scripts of jobs/",
     "test_layers.py": "the structure of the repository",

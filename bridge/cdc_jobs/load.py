@@ -7,7 +7,6 @@ of WITH, which `config` checks.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -28,7 +27,7 @@ from bridge.cdc_jobs.sinks import JobSinks
 from bridge.cdc_jobs.source_tables import SourceTable, delta_tables, kafka_tables, publish_start
 from bridge.cdc_jobs.transforms import transformed_tables
 from bridge.cdc_jobs.translation import translated_script
-from bridge.config.substitute import Secrets, databricks_secret
+from bridge.config.substitute import Secrets, databricks_secret, environment
 from bridge.config.yaml_errors import explain_invalid
 from bridge.config.yaml_tree import Document, Place, read
 from bridge.definition import PublishStart, Run
@@ -62,15 +61,15 @@ def load_job(
     """Loads a job and checks all of it. Of a source of type `delta` it reads the logs of the tables, for their columns;
     it connects neither to Kafka nor to Spark.
 
-    `environ` (os.environ by default) and `secrets` resolve references. Raises DefinitionError with file, line and YAML
-    path; DdlError with line and column for projections, filters and CREATE TABLEs; OptionError for options;
+    `environ` (by default `environment()`) and `secrets` resolve references. Raises DefinitionError with file, line and
+    YAML path; DdlError with line and column for projections, filters and CREATE TABLEs; OptionError for options;
     UnsupportedError for what this version cannot do; TableError for a Delta table that cannot be read. No message
     contains a secret.
     """
     path = location_of(path)
     document = read(path)
     base = folder_of(path)
-    references = References(base, os.environ if environ is None else environ, secrets)
+    references = References(base, environment() if environ is None else environ, secrets)
     types = _check_type(document, "source"), _check_type(document, "sink")
     file = _validated(document, references)
     settings = job_settings(document, file.pipeline, PurePosixPath(path).stem)

@@ -8,12 +8,11 @@ where there is no such variable, it is the key NAME of the Databricks secret sco
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.config.substitute import Secrets, Substitution, databricks_secret, environment
 from bridge.errors import DefinitionError
 from bridge.secret import Secret
 
@@ -27,7 +26,7 @@ class References:
     """Where the values of references come from; paths are relative to `base`."""
 
     base: str
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environ: Mapping[str, str] = field(default_factory=environment)
     other_secrets: Secrets = databricks_secret
 
     def translated(self, text: str, where: str) -> str:
@@ -42,8 +41,8 @@ class References:
                 return f"${{secret:{SECRET_SCOPE}/{name.removeprefix(f'{SECRET_SCOPE}.')}}}"
             if variable(name) not in self.environ:
                 raise DefinitionError(
-                    f"{where}: ${{{name}}} is the environment variable {variable(name)}, which is not set; set it, or "
-                    f"write one of {LEGAL}"
+                    f"{where}: ${{{name}}} is the environment variable {variable(name)}, which is not set; set it, "
+                    f"give --env {variable(name)}=..., or write one of {LEGAL}"
                 )
             return f"${{env:{variable(name)}}}"
 

@@ -20,6 +20,7 @@ from bridge import cdc_jobs, config, sql
 from bridge.cli import check_command, kafka_commands, ops_commands, page_commands, process, run_command
 from bridge.cli.arguments import (
     Conf,
+    Env,
     Every,
     FileOrScript,
     Files,
@@ -79,6 +80,7 @@ def ingest(
     metrics: Metrics = None,
     log_format: LogFormat = "text",
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Apply the records of a topic to its Delta table with MERGE.
@@ -128,6 +130,7 @@ def publish(
     metrics: Metrics = None,
     log_format: LogFormat = "text",
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Send a Delta table's change data feed to a topic, with tombstones for deletes.
@@ -168,7 +171,7 @@ for _verb in (
 
 
 @app.command()
-def validate(file: FileOrScript, json: Json = False) -> None:
+def validate(file: FileOrScript, json: Json = False, env: Env = None) -> None:
     """Validate a pipeline file, a script in Flink SQL (FILE ends in .sql) or a job of Flink CDC, and print what it
     resolves to.
 

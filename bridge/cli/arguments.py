@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.process import use_conf
+from bridge.cli.process import use_conf, use_values
 from bridge.console import LOG_FORMATS, log_as
 from bridge.errors import DefinitionError, OptionError
 from bridge.metrics.prometheus import check_installed, parsed
@@ -91,6 +91,15 @@ LogFormat = Annotated[
         callback=_log_as,
         envvar="BRIDGE_LOG_FORMAT",
         help="text or json: each line as a JSON object, batches as events (docs/metrics.md).",
+    ),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME=VALUE",
+        callback=use_values,
+        help="Value of ${env:NAME} in the file, in place of an environment variable; repeatable.",
     ),
 ]
 Master = Annotated[str | None, typer.Option(help="Spark master; default: SPARK_MASTER, else local[*].")]

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bridge.cli import process
-from bridge.cli.arguments import Conf, FileOrScript, Json, LogFormat, Master, Metrics, Quiet, refuse_address
+from bridge.cli.arguments import (
+    Conf,
+    Env,
+    FileOrScript,
+    Json,
+    LogFormat,
+    Master,
+    Metrics,
+    Quiet,
+    refuse_address,
+)
 from bridge.cli.script_pipelines import InsertName, TableName, load_pipeline
 from bridge.console import Screen
 from bridge.definition import Definition, OnFailure
@@ -67,6 +77,7 @@ def check(
     insert: InsertName = None,
     table: TableName = None,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Run the quality suite on the table, store the results and write the HTML report. Exits with 3 on failure.

@@ -10,7 +10,7 @@ import typer
 from bridge import config
 from bridge.cdc_jobs import is_job, load_job
 from bridge.cli import process
-from bridge.cli.arguments import Conf, File, FileOrScript, Json, Master
+from bridge.cli.arguments import Conf, Env, File, FileOrScript, Json, Master
 from bridge.cli.script_pipelines import is_script
 from bridge.console import Screen, duration
 from bridge.definition import Definition, Topic, TopicCreation
@@ -43,6 +43,7 @@ def topics(
         ),
     ] = None,
     json: Json = False,
+    env: Env = None,
 ) -> None:
     """Describe the topics that a file names: partitions, replicas, settings, offsets; or create the missing ones.
 
@@ -109,7 +110,7 @@ app = typer.Typer(no_args_is_help=True, help="List and abort the transactions of
 
 
 @app.command("list")
-def show(file: File, json: Json = False, master: Master = None, conf: Conf = None) -> None:
+def show(file: File, json: Json = False, master: Master = None, env: Env = None, conf: Conf = None) -> None:
     """List transactions whose id is sink.transactional-id-prefix, or starts with it and '-'. Changes nothing.
 
     An Ongoing transaction blocks read_committed consumers at its first record until it is committed
@@ -136,6 +137,7 @@ def abort(
     ] = False,
     json: Json = False,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Abort the open transactions of sink.transactional-id-prefix. Consumers never see their records.

@@ -12,6 +12,7 @@ import typer
 from bridge.cli import process
 from bridge.cli.arguments import (
     Conf,
+    Env,
     FileOrScript,
     Json,
     LogFormat,
@@ -58,6 +59,7 @@ def verify(
     metrics: Metrics = None,
     log_format: LogFormat = "text",
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Verify that topic and table hold the same rows. Exits with 4 when they differ.
@@ -128,6 +130,7 @@ def resync(
     ] = False,
     json: Json = False,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Compare topic and table, and repair only the rows that differ.
@@ -167,6 +170,7 @@ def replay(
     ] = False,
     json: Json = False,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Apply records of the quarantine table that can be decoded now.
@@ -189,6 +193,7 @@ def status(
     table: TableName = None,
     json: Json = False,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Show the progress of a pipeline and what is pending. Changes nothing."""
@@ -207,6 +212,7 @@ def doctor(
     direction: Direction = None,
     json: Json = False,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Try all that a pipeline needs, and say what will fail and what to do. Changes nothing.
@@ -257,6 +263,7 @@ def peek(
         ),
     ] = None,
     json: Json = False,
+    env: Env = None,
 ) -> None:
     """Print decoded records of the pipeline's topic in timestamp order, without Spark. Changes nothing.
 
@@ -287,6 +294,7 @@ def maintain(
     ] = None,
     json: Json = False,
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Run OPTIMIZE and VACUUM on the table, but keep the files that a publish still needs.

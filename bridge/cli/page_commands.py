@@ -20,7 +20,7 @@ import yaml
 
 from bridge import config
 from bridge.cdc_jobs import is_job, load_job
-from bridge.cli.arguments import Conf, FileOrScript, Json, seconds
+from bridge.cli.arguments import Conf, Env, FileOrScript, Json, seconds
 from bridge.cli.script_pipelines import InsertName, TableName, is_script, load_pipeline
 from bridge.console import Screen
 from bridge.errors import BridgeError, DefinitionError
@@ -54,6 +54,7 @@ def top(
     ] = "2s",
     once: Annotated[bool, typer.Option("--once", help="Print what is seen once, and end.")] = False,
     json: Json = False,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Watch pipelines: rate, lag, freshness, the way taken, the last error. Changes nothing.
@@ -88,6 +89,7 @@ def report(
     ] = 10_000,
     insert: InsertName = None,
     table: TableName = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Write the history of a pipeline's table, from its own commits, as one HTML page. Changes nothing.

@@ -19,6 +19,7 @@ from typer._click.exceptions import ClickException as UsageError  # typer export
 
 from bridge import watchdog
 from bridge.config.storage_locations import storage_locations
+from bridge.config.substitute import given_values
 from bridge.console import Screen, log_as
 from bridge.definition import Definition
 from bridge.errors import BridgeError, DefinitionError
@@ -166,6 +167,21 @@ def use_conf(context: typer.Context, conf: list[str] | None) -> list[str] | None
     """The same with the settings of --conf, which win."""
     context.with_resource(given_settings(lambda: {**_submitted(), **conf_settings(conf)}))
     return conf
+
+
+def use_values(context: typer.Context, env: list[str] | None) -> list[str] | None:
+    """For the command that runs, resolves references with the values of --env. Raises DefinitionError for one that is
+    not NAME=VALUE, and never shows a value."""
+    values: dict[str, str] = {}
+    for pair in env or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise DefinitionError("--env: expected NAME=VALUE, as in --env KAFKA=broker:9092")
+        if name in values:
+            raise DefinitionError(f"--env {name}=... is given twice; give it once")
+        values[name] = value
+    context.with_resource(given_values(values))
+    return env
 
 
 def _submitted() -> dict[str, str]:

@@ -12,7 +12,7 @@ import typer
 from bridge import cdc_jobs, sql
 from bridge.cdc_jobs import Job
 from bridge.cli import process
-from bridge.cli.arguments import Conf, LogFormat, Master, Metrics, Quiet, ScriptFile, seconds
+from bridge.cli.arguments import Conf, Env, LogFormat, Master, Metrics, Quiet, ScriptFile, seconds
 from bridge.cli.process import metrics_shown
 from bridge.cli.script_pipelines import is_script
 from bridge.console import Screen, duration
@@ -48,6 +48,7 @@ def run(
     metrics: Metrics = None,
     log_format: LogFormat = "text",
     master: Master = None,
+    env: Env = None,
     conf: Conf = None,
 ) -> None:
     """Run the INSERTs of a script in Flink SQL, from topics to topics through Delta tables; or a job of Flink CDC.

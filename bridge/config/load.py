@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -42,7 +41,7 @@ from bridge.config.publish_rules import check_current_rows, check_publication
 from bridge.config.quality_section import QualitySection, ResultsSection
 from bridge.config.script_state import side_table
 from bridge.config.storage_locations import Kind, Overlap, StorageLocation, refuse_overlaps, storage_locations
-from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.config.substitute import Secrets, Substitution, databricks_secret, environment
 from bridge.config.topic import resolve_topic, table_id_headers
 from bridge.config.yaml_errors import explain_invalid, located
 from bridge.config.yaml_tree import Document, Place, read
@@ -126,14 +125,14 @@ def load(
     `path` may be the URI of a file on an object store, as those of its DDL and gate suite may; paths in it are then
     relative to its folder on the store.
 
-    `environ` (os.environ by default) and `secrets` resolve `${env:...}` and `${secret:...}`. Raises
+    `environ` (by default `environment()`) and `secrets` resolve `${env:...}` and `${secret:...}`. Raises
     DefinitionError with file, line and YAML path; DdlError with the position in the file that contains the DDL;
     OptionError for options in WITH; UnsupportedError for what this version cannot run. No message contains a secret.
     """
     file_location = location_of(path)
     document = read(file_location)
     base = folder_of(file_location)
-    substitution = Substitution(os.environ if environ is None else environ, base, secrets)
+    substitution = Substitution(environment() if environ is None else environ, base, secrets)
     file = _validated(document, substitution)
     ddl = _substituted(document, read_ddl(document, file.topic, base), substitution)
     try:
@@ -207,13 +206,14 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
         topic=with_all_changes(topic, delta.append_history),
         delta=delta,
         run=Run(
-            resolved_path(base, file.run.checkpoint),
+            "" if file.run.checkpoint is None else resolved_path(base, file.run.checkpoint),
             None if trigger == "available-now" else duration_ms(trigger) / 1000,
             file.run.max_offsets_per_batch,
             duration_ms(file.run.step_timeout) / 1000,
             Monitoring.of(
                 file.run.metrics, file.run.events, file.run.alert, file.run.otlp, file.run.lineage
             ).relative_to(base),
+            _state(file.run.state, base),
         ),
         bad_records=BadRecords(file.ingest.bad_records),
         quarantine=_quarantine(file, base),
@@ -235,6 +235,12 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
         peek_hides=_hidden_fields(file.peek, topic),
         warnings=tuple(warnings(topic)),
     )
+
+
+def _state(text: str | None, base: str) -> DeltaTarget | None:
+    if text is None:
+        return None
+    return DeltaTarget(resolved_path(base, text)) if "/" in text else DeltaTarget(table=text)
 
 
 def _topic_creation(section: CreateSection | None, topic: Topic) -> TopicCreation | None:

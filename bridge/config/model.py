@@ -201,11 +201,18 @@ class DeltaSection(Section):
 
 
 class RunSection(Section):
-    """The trigger of batches and the location of the working state."""
+    """The trigger of batches and the location of the working state: at least one of `checkpoint` and `state`."""
 
-    checkpoint: str = Field(
+    checkpoint: str | None = Field(
+        default=None,
         min_length=1,
-        description="Folder or URI for the working state of this pipeline; not shared with other pipelines.",
+        description="Folder or URI for the working state of this pipeline; not shared with other pipelines. May be "
+        "left out where state is set.",
+    )
+    state: Annotated[str, AfterValidator(validators.check_state)] | None = Field(
+        default=None,
+        description="Delta table for leases, publish logs, registrations and partition counts, shared by pipelines: "
+        "its name in the catalog (schema.table), or a path or URI, with a slash. The bridge creates it.",
     )
     trigger: Annotated[str, AfterValidator(validators.check_trigger)] = Field(
         default="available-now",
@@ -244,6 +251,15 @@ class RunSection(Section):
         min_length=1,
         description="Where the events of OpenLineage go: a file, a JSON line each, or the URL of a collector.",
     )
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> RunSection:
+        if self.checkpoint is None and self.state is None:
+            raise ValueError(
+                "checkpoint is missing; set it to a folder or URI, or state to a Delta table that keeps what would be "
+                "there"
+            )
+        return self
 
 
 class QuarantineSection(TableLocation):

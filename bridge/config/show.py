@@ -47,7 +47,8 @@ def _run(run: Run) -> dict[str, Any]:
     """The keys of `monitoring` are those of `run` in the file."""
     found = asdict(run)
     monitoring = found.pop("monitoring")
-    shown: dict[str, Any] = _json_value({**found, **monitoring})
+    places = {"checkpoint": run.checkpoint or None, "state": None if run.state is None else str(run.state)}
+    shown: dict[str, Any] = _json_value({**found, **places, **monitoring})
     return shown
 
 
@@ -139,6 +140,7 @@ def json_schema() -> dict[str, Any]:
     topic = schema["$defs"]["TopicSection"]
     topic["properties"]["ddl-file"] = topic["properties"]["ddl_file"]
     topic["oneOf"] = [{"required": [key]} for key in ("ddl", "ddl_file", "ddl-file")]
+    schema["$defs"]["RunSection"]["anyOf"] = [{"required": ["checkpoint"]}, {"required": ["state"]}]
     schema["$defs"]["DeltaSection"]["oneOf"] = [{"required": ["path"]}, {"required": ["table"]}]
     for section, key in (("DeltaSection", "properties"), ("CreateSection", "config")):
         properties = schema["$defs"][section]["properties"][key]

@@ -157,7 +157,11 @@ def storage_locations(
         return StorageLocation(key, Kind.TABLE, path, name)
 
     found_locations = [table(("delta",), definition.delta)]
-    found_locations.append(StorageLocation(("run", "checkpoint"), Kind.CHECKPOINT, definition.run.checkpoint))
+    run = definition.run
+    if run.checkpoint:
+        found_locations.append(StorageLocation(("run", "checkpoint"), Kind.CHECKPOINT, run.checkpoint))
+    if run.state is not None:
+        found_locations.append(table(("run", "state"), run.state))
     if definition.quarantine is not None:
         found_locations.append(table(("ingest", "quarantine"), definition.quarantine))
     quality = definition.quality

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from bridge.config.paths import resolved_path
@@ -15,8 +18,27 @@ from bridge.user_files import location_of, read_text
 Secrets = Callable[[str, str], str]
 """Looks up (scope, key); raises LookupError with a message if it does not exist."""
 
+_given: ContextVar[Mapping[str, str] | None] = ContextVar(
+    "values in place of environment variables", default=None
+)
+
 _REFERENCE = re.compile(r"(\$?)\$\{([^{}]*)\}?")
 _LEGAL = "${env:NAME}, ${env:NAME:default}, ${file:path}, ${secret:scope/key}; write $${ for a literal ${"
+
+
+@contextmanager
+def given_values(values: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, `values` count as environment variables for references, and go before those of the process."""
+    before = _given.set(values)
+    try:
+        yield
+    finally:
+        _given.reset(before)
+
+
+def environment() -> Mapping[str, str]:
+    """Returns the environment variables of the process, with those of `given_values` before them."""
+    return {**os.environ, **(_given.get() or {})}
 
 
 def databricks_secret(scope: str, key: str) -> str:
@@ -87,8 +109,8 @@ class Substitution:
             return self.environ[name]
         if not colon:
             raise DefinitionError(
-                f"{where}: the environment variable {name} is not set; set it, or add a default: "
-                f"${{env:{name}:...}}"
+                f"{where}: the environment variable {name} is not set; set it, give --env {name}=..., or add a "
+                f"default: ${{env:{name}:...}}"
             )
         return default
 

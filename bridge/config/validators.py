@@ -184,6 +184,15 @@ TABLE_NAME = r"^[^.\s`]+(\.[^.\s`]+){0,2}$"
 """[[catalog.]schema.]table"""
 
 
+def check_state(text: str) -> str:
+    """Accepts a path or URI, which has a slash, and the name of a table."""
+    if "/" not in text and re.match(TABLE_NAME, text) is None:
+        raise ValueError(
+            "not legal; legal forms are table, schema.table and catalog.schema.table, and a path or URI with a slash"
+        )
+    return text
+
+
 class TableLocation(Section):
     path: str | None = Field(default=None, min_length=1, description="Folder or URI of the table.")
     table: str | None = Field(default=None, pattern=TABLE_NAME, description="Name of the table.")

@@ -35,6 +35,9 @@ MEMORY_PROPERTY = "bridge.delete-memory"
 ONCE_PROPERTY = "bridge.once"
 """Table property with the places from which `bridge ingest --once` has added rows, as JSON; absent without any."""
 
+CONSUMERS_PREFIX = "bridge.consumers."
+"""Prefix of the table properties that name the tables of states (`run.state`) in which publishes are registered."""
+
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
 _log = logging.getLogger("bridge.delta")
@@ -78,7 +81,7 @@ def new_properties(
     refuse_names(fields)
     for name in wanted:
         own = (PIPELINE_PROPERTY, SEMANTICS_PROPERTY, MEMORY_PROPERTY, ONCE_PROPERTY)
-        if name in own or name.startswith(OWN_COLUMNS_PREFIX):
+        if name in own or name.startswith((OWN_COLUMNS_PREFIX, CONSUMERS_PREFIX)):
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):

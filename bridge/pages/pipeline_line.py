@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-from bridge.bridge_folders import lease_file, publish_log_batch, publish_log_folder
+from bridge.bridge_folders import lease_name, publish_log_batch, publish_log_folder
 from bridge.definition import Definition
 from bridge.errors import BridgeError
 from bridge.history.commits import CommitLog
@@ -44,7 +44,7 @@ class LeaseState:
 def lease_state(folder: str, side: str, names: Collection[str], now_ms: int) -> LeaseState:
     """Read the lease `side` in a folder. One whose run has none of these names is not counted. Raises the store's
     errors."""
-    store, name = reached_store(folder), Path(lease_file(folder, side)).name
+    store, name = reached_store(folder), lease_name(side)
     head = store.head(name)
     if head is None:
         return LeaseState(False, False)
@@ -179,6 +179,7 @@ _COMMITS = 200
 _RATE_SECONDS = 300
 _KAFKA_SECONDS = 5.0
 _BY_NAME = "delta.table names a table of a catalog, which only Spark finds"
+_IN_A_TABLE = "leases and the progress of publishes are in run.state, a table, which only Spark reads"
 
 
 @dataclass(frozen=True)
@@ -280,6 +281,8 @@ class Look:
         return self._log
 
     def _state(self, verb: str, now_ms: int) -> str:
+        if self._watched.lease is None and self._definition.run.state is not None:
+            raise NotThisWay(_IN_A_TABLE)
         folder, side = self._watched.lease or (self._definition.run.checkpoint, verb)
         names = {self._definition.name, *(self._watched.run or ())[:1]}
         lease = lease_state(folder, side, names, now_ms)
@@ -322,6 +325,8 @@ class Look:
         return {f"{t}-{p}": max(0, last - (offsets.get(t, p) or 0)) for t, p, last in end}
 
     def _published(self, line: Line, log: CommitLog | None, now_ms: int) -> Line:
+        if self._definition.run.state is not None:
+            raise NotThisWay(_IN_A_TABLE)
         checkpoint = self._definition.run.checkpoint
         self._sent = self._sent or PublishLogReader(checkpoint, self._definition.name)
         progress, written_ms = self._sent.last(), self._sent.written_ms

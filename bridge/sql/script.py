@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from bridge.config.substitute import Secrets, Substitution, databricks_secret
+from bridge.config.substitute import Secrets, Substitution, databricks_secret, environment
 from bridge.definition import BadRecords
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.secret import Secret
@@ -34,10 +33,10 @@ def load_script(
 ) -> Script:
     """Loads a script and checks all of it; connects neither to Kafka nor to a table, and starts no Spark.
 
-    With `text` that is the script, and `path` only names it. `environ` (os.environ by default) and `secrets` resolve
-    references, `${env:...}` and the like, in the values of WITH and SET and in strings of queries; only WITH takes
-    secrets. Raises DdlError with file, line and column for what is illegal, UnsupportedError for what this version
-    cannot run, and OptionError for options. No message contains a secret.
+    With `text` that is the script, and `path` only names it. `environ` (by default `environment()`) and `secrets`
+    resolve references, `${env:...}` and the like, in the values of WITH and SET and in strings of queries; only WITH
+    takes secrets. Raises DdlError with file, line and column for what is illegal, UnsupportedError for what this
+    version cannot run, and OptionError for options. No message contains a secret.
     """
     file = location_of(path)
     loading, statements, given = _loaded(file, text, environ, secrets)
@@ -81,7 +80,7 @@ def _loaded(
     path: str, text: str | None, environ: Mapping[str, str] | None, secrets: Secrets
 ) -> tuple[_Loading, tuple[Statement, ...], Settings]:
     base = folder_of(path)
-    loading = _Loading(base, Substitution(os.environ if environ is None else environ, base, secrets))
+    loading = _Loading(base, Substitution(environment() if environ is None else environ, base, secrets))
     statements = parse_script(_read(path) if text is None else text, path)
     statements = tuple(loading.substituted(s) if isinstance(s, SetOption) else s for s in statements)
     given = settings(statements)

@@ -9,6 +9,7 @@ import pytest
 
 from bridge.backend import Feature
 from bridge.backend.connect import REFUSED, ClientFiles
+from tests.backend.test_connect_server import ROOT, SUITES
 
 COMPUTE = (
     "use a Spark that the bridge starts, spark-submit, or on Databricks compute with dedicated access mode"
@@ -42,3 +43,10 @@ def test_the_page_shows_what_is_refused() -> None:
     page = (Path(__file__).parents[2] / "docs" / "spark-connect.md").read_text(encoding="utf-8")
     shown = page.partition("<!-- refused -->\n")[2].splitlines()[2:]
     assert shown == [f"| {feature.value} | {reason} |" for feature, reason in REFUSED.items()]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_suites_that_run_through_a_server_exist(suite: str) -> None:
+    file, _, test = suite.partition("::")
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert f"def {test.partition('[')[0] or 'test_'}" in text

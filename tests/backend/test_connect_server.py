@@ -21,9 +21,10 @@ ROOT = Path(__file__).parents[2]
 
 SUITES = (
     "tests/backend/through_connect.py",
-    "tests/delta/test_change_feed_gaps.py::test_a_feed_that_was_off_in_between",
-    "tests/delta/test_change_feed_gaps.py::test_a_log_that_was_cleaned",
-    "tests/delta/test_change_feed_gaps.py::test_other_failures_pass_through_the_wrapper",
+    "tests/delta/test_table_state.py",
+    "tests/delta/test_change_feed.py::test_a_feed_that_was_off_in_between",
+    "tests/delta/test_change_feed.py::test_a_log_that_was_cleaned",
+    "tests/delta/test_change_feed.py::test_other_failures_pass_through_the_wrapper",
     "tests/delta/test_merge_spark.py::test_a_batch_is_one_commit_with_its_progress[spark]",
     "tests/delta/test_merge_spark.py::test_a_batch_that_is_there_already_is_not_applied_again[spark]",
     "tests/scenarios/test_random_histories.py::test_a_history_folds_to_the_same_rows_on_both_ends",

@@ -55,8 +55,9 @@ def test_a_secret_value_is_never_shown() -> None:
     [
         (
             "${upsert.kafka.topic}",
-            "f:1: ${upsert.kafka.topic} is the environment variable UPSERT_KAFKA_TOPIC, which is not set; set it, or "
-            "write one of ${env:NAME}, ${env:NAME:default}, ${file:path}, ${secret:scope/key}",
+            "f:1: ${upsert.kafka.topic} is the environment variable UPSERT_KAFKA_TOPIC, which is not set; set it, give "
+            "--env UPSERT_KAFKA_TOPIC=..., or write one of ${env:NAME}, ${env:NAME:default}, ${file:path}, "
+            "${secret:scope/key}",
         ),
         (
             "${secret_values.other-key}",

@@ -42,6 +42,23 @@ def test_the_smallest_file(tmp_path: Path) -> None:
     assert definition.primary_key == ("id",)
 
 
+@pytest.mark.parametrize(
+    ("state", "target"),
+    [
+        ("main.ops.bridge_state", DeltaTarget(table="main.ops.bridge_state")),
+        ("lake/state", DeltaTarget(path="{base}/lake/state")),
+        ("s3a://bucket/state", DeltaTarget(path="s3a://bucket/state")),
+    ],
+)
+def test_the_state_is_a_table_by_its_name_or_path(tmp_path: Path, state: str, target: DeltaTarget) -> None:
+    run = loaded(tmp_path, WHOLE.replace("checkpoint: work/orders", f'state: "{state}"')).run
+    path = None if target.path is None else target.path.format(base=tmp_path)
+    assert (run.checkpoint, run.state_key) == ("", "run.state")
+    assert run.state == DeltaTarget(path=path, table=target.table)
+    with pytest.raises(DefinitionError, match=r"run\.state, .*/orders/state is inside delta, .*/lake/orders"):
+        loaded(tmp_path, WHOLE.replace("checkpoint: work/orders", "state: lake/orders/state"))
+
+
 def test_every_section(tmp_path: Path) -> None:
     more = """\
 delta: {table: main.shop.orders, properties: {delta.appendOnly: false, delta.checkpointInterval: 20}}

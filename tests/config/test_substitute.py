@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.config.substitute import Substitution, databricks_secret
+from bridge.config.substitute import Substitution, databricks_secret, environment, given_values
 from bridge.errors import DefinitionError
 from bridge.secret import Secret
 
@@ -62,7 +62,10 @@ def test_secrets(substitution: Substitution, text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("${env:B}", "here: the environment variable B is not set; set it, or add a default: ${env:B:...}"),
+        (
+            "${env:B}",
+            "here: the environment variable B is not set; set it, give --env B=..., or add a default: ${env:B:...}",
+        ),
         ("${file:none}", "here: ${file:none} cannot be read: No such file or directory"),
         ("${secret:other/pw}", "here: ${secret:other/pw}: no such scope"),
         (
@@ -91,3 +94,12 @@ def test_secret_scopes_need_databricks() -> None:
         match=re.escape("dbutils of Databricks is not available; run on Databricks, or use ${env:...}"),
     ):
         databricks_secret("scope", "key")
+
+
+def test_values_go_before_environment_variables_within_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA", "of the process")
+    monkeypatch.setenv("OTHER", "of the process")
+    with given_values({"KAFKA": "given"}):
+        resolve = Substitution(environment(), "")
+        assert resolve("${env:KAFKA}, ${env:OTHER}", "here") == "given, of the process"
+    assert Substitution(environment(), "")("${env:KAFKA}", "here") == "of the process"

@@ -45,7 +45,12 @@ STARTS = "legal values are snapshot, latest, version:N, timestamp:2024-12-31T23:
             "{table: a.b.c.d}",
             "legal forms are table, schema.table and catalog.schema.table",
         ),
-        ("{checkpoint: work/orders}", "{}", "orders.yaml:14: run.checkpoint is missing"),
+        ("{checkpoint: work/orders}", "{}", "orders.yaml:14: run: checkpoint is missing; set it to a folder"),
+        (
+            "checkpoint: work",
+            "state: a.b.c.d, checkpoint: work",
+            "run.state: 'a.b.c.d': not legal; legal forms are table, schema.table and catalog.schema.table, and a path",
+        ),
         (
             "checkpoint: work",
             "max_offsets_per_batch: 1, checkpoint: work",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.delta.file_state import FileState
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import ConcurrentRunError, DefinitionError, GapError
 from bridge.publish_progress import PublishProgress
@@ -20,7 +21,7 @@ def at(batch: int) -> PublishProgress:
 
 @pytest.fixture
 def log(spark: SparkSession, lake: Path) -> PublishLog:
-    return PublishLog(spark, f"{lake}/checkpoint/", "p")
+    return PublishLog(FileState(spark, f"{lake}/checkpoint/"), "p")
 
 
 def files(lake: Path) -> list[Path]:
@@ -36,7 +37,7 @@ def test_the_newest_batch_counts(log: PublishLog, spark: SparkSession, lake: Pat
     for batch in (0, 1, 2):
         log.write(at(batch))
     assert log.last() == at(2)
-    assert PublishLog(spark, f"{lake}/checkpoint", "p").last() == at(2)
+    assert PublishLog(FileState(spark, f"{lake}/checkpoint"), "p").last() == at(2)
 
 
 def test_numbers_are_compared_as_numbers_and_twenty_are_kept(log: PublishLog, lake: Path) -> None:
@@ -85,7 +86,7 @@ def test_nothing_readable_is_a_gap(log: PublishLog, lake: Path) -> None:
 def test_another_pipelines_checkpoint_is_refused(spark: SparkSession, log: PublishLog, lake: Path) -> None:
     log.write(at(0))
     with pytest.raises(DefinitionError, match=r"run.checkpoint: .* belongs to pipeline 'p', not 'q'"):
-        PublishLog(spark, f"{lake}/checkpoint", "q").last()
+        PublishLog(FileState(spark, f"{lake}/checkpoint"), "q").last()
 
 
 def test_a_newer_bridges_files_are_refused(log: PublishLog, lake: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from bridge.bridge_folders import publish_log_file
-from bridge.definition import Definition
+from bridge.definition import Definition, DeltaTarget
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, DefinitionError, GapError
 from bridge.lease_owner import LeaseOwner, current_process
@@ -140,6 +140,19 @@ def test_a_table_of_a_catalog(tmp_path: Path) -> None:
     line = ingest(definition)
     assert (line.state, line.lag) == ("running", None)
     assert line.reason == "delta.table names a table of a catalog, which only Spark finds"
+
+
+def test_a_state_in_a_table(tmp_path: Path) -> None:
+    """The progress of an ingest is in its table; whether it runs is not seen, nor how far a publish is."""
+    definition = pipeline(tmp_path)
+    state = DeltaTarget(path=str(tmp_path / "state"))
+    definition = replace(definition, run=replace(definition.run, checkpoint="", state=state))
+    Log.at(tmp_path / "table").batch(30)
+    ingested, published = lines_of(Watched(definition))
+    for line in (ingested, published):
+        assert line.state == "unknown"
+        assert line.reason is not None and "are in run.state, a table, which only Spark reads" in line.reason
+    assert (ingested.version, published.version) == (0, None)
 
 
 def test_a_place_that_only_spark_reads(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class World:
         return cls(spark, broker, folder, topic, **more)
 
     def definition(self, name: str = "orders", run: Mapping[str, object] | None = None) -> Definition:
-        """Load the pipeline file this world describes."""
+        """Load the pipeline file this world describes; None in `run` removes a key."""
         topic = {"topic": self.topic, "properties.bootstrap.servers": self.broker.bootstrap}
         run = {"checkpoint": "checkpoint", "trigger": "available-now", **(run or {})}
         file = self.folder / f"{name}.yaml"
@@ -71,7 +71,7 @@ class World:
                 {**topic, **self.options},
                 name=name,
                 delta=self.delta,
-                run=", ".join(f"{k}: {v}" for k, v in run.items()),
+                run=", ".join(f"{key}: {value}" for key, value in run.items() if value is not None),
                 sections=self.sections,
             )
         )

@@ -135,7 +135,8 @@ def test_secrets_are_masked() -> None:
         (
             "a INT",
             "'connector' = 'delta', 'path' = '${env:LAKE}'",
-            "53: 'path': the environment variable LAKE is not set; set it, or add a default: ${env:LAKE:...}",
+            "53: 'path': the environment variable LAKE is not set; set it, give --env LAKE=..., or add a default: "
+            "${env:LAKE:...}",
         ),
         (
             "a DOUBLE, PRIMARY KEY (a) NOT ENFORCED",

@@ -58,8 +58,8 @@ def test_translated(expression: str, type: str, spark: str) -> None:
         ("user_id = 'x'", "8: BIGINT and STRING NOT NULL cannot be compared; CAST one of them"),
         ("ok AND page", "15: a condition is BOOLEAN, and this is INT"),
         ("COUNT(views.*)", "14: alias.* is legal in SELECT only; name the columns"),
-        ("'${env:NOT_SET}'", "8: the environment variable NOT_SET is not set; set it, or add a default: "
-         "${env:NOT_SET:...}"),
+        ("'${env:NOT_SET}'", "8: the environment variable NOT_SET is not set; set it, give --env "
+         "NOT_SET=..., or add a default: ${env:NOT_SET:...}"),
         ("'${file:x}'", "8: ${file:x} cannot be read: No such file or directory"),
     ],
 )  # fmt: skip

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from bridge import watchdog
 from bridge.cdc_jobs import Job
+from bridge.delta.file_state import FileState
 from bridge.metrics import BatchReport, Listener, RunName, ignore
 from bridge.metrics.datasets import Flow, joined
 from bridge.metrics.monitoring import monitored
@@ -44,7 +45,9 @@ def run_job(
     `publish` and `run_script` raise: tables before the one that fails have been sent.
     """
     with (
-        acquire_lease_in(spark, job.folder, "job", name=job.name, verb="run", option="bridge.state") as lease,
+        acquire_lease_in(
+            FileState(spark, job.folder, "bridge.state"), "job", name=job.name, verb="run"
+        ) as lease,
         monitored(
             job.monitoring,
             listener,

@@ -156,6 +156,6 @@ def _undecodable(coordinates: DataFrame, topic: Topic, reason: str | None) -> Ba
     return BadRecordError(
         f"{first['topic']}-{first['partition']} at offset {first['offset']} cannot be decoded, and {reason}: its "
         f"row is not known. Nothing is sent. If {topic.title} contains records of others, publish to a new "
-        "topic with a new run.checkpoint; else correct the key's format in the DDL, or delete the records up to there "
-        "(kafka-delete-records.sh) and run again"
+        "topic with a new run.checkpoint or run.state; else correct the key's format in the DDL, or delete the records "
+        "up to there (kafka-delete-records.sh) and run again"
     )

@@ -133,7 +133,7 @@ def _choose_snapshot(
     table = open_whole_table(spark, definition)
     newest = change_feed.latest_version(table)
     ingested = open_ingested_table(table, definition)
-    published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+    published = PublishLog.of(spark, definition).last()
     direction = direction or _direction(definition, ingested is not None, published is not None)
     if direction == "ingest":
         if ingested is None:

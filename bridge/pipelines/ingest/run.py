@@ -197,8 +197,10 @@ class _Run:
             return self._source_batches(str(reason))
 
     def _source_batches(self, reason: str) -> ConsumerBatches[Any] | StreamBatches:
-        """Batches of Spark's source: of its streaming one where the bridge can be its callback; else ranges."""
-        if backend_of(self._state.spark).can(Feature.STREAMS) is None:
+        """Batches of Spark's source: of its streaming one where the bridge can be its callback, and a checkpoint has a
+        place; else ranges."""
+        has_place = bool(self._state.definition.run.checkpoint)
+        if has_place and backend_of(self._state.spark).can(Feature.STREAMS) is None:
             return StreamBatches(self._state, reason)
         return ranges_of_source(self._state, reason)
 

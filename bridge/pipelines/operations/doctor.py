@@ -296,7 +296,7 @@ class _Doctor:
         yield Outcome.FINE, f"batch {progress.batch}; {progress.offsets.lag(state.end):,} records are pending"
 
     def _publish_progress(self, table: Table) -> tuple[Outcome, str]:
-        published = PublishLog(self._spark, self._definition.run.checkpoint, self._definition.name).last()
+        published = PublishLog.of(self._spark, self._definition).last()
         if published is None:
             start = self._definition.publish.start
             if start.mode == "timestamp":

@@ -67,7 +67,7 @@ def status(spark: SparkSession, definition: Definition) -> Status:
         table = open_whole_table(spark, definition)
         version = change_feed.latest_version(table)
         ingested = open_ingested_table(table, definition)
-        published = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+        published = PublishLog.of(spark, definition).last()
         consumer_lags = lags(table, FeedConsumers(table).all())
         warnings = log_retention_warnings(table, consumer_lags)
         if ingested:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import lease_file
+from bridge.bridge_folders import lease_name
 from bridge.config.paths import is_uri
 from bridge.config.registry_settings import registry_settings
 from bridge.definition import Definition, DeliveryGuarantee, FormatSpec
+from bridge.delta.state_choice import state_of
 from bridge.errors import KafkaError
 from bridge.formats.avro.registry_client import registry_client
 from bridge.kafka import admin
@@ -26,7 +27,6 @@ from bridge.lease_owner import LeaseOwner
 from bridge.log_store import LOG_STORES
 from bridge.metrics import lineage, otlp, prometheus
 from bridge.quality import suite
-from bridge.small_files import TextFile
 from bridge.spark_versions import or_public
 
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
@@ -127,7 +127,7 @@ def _timeouts(properties: Mapping[str, str], known: Mapping[str, int]) -> Found:
         yield (
             Outcome.WARNING,
             f"Kafka forgets the progress of a publish that stops for {kept_ms // 60_000:,} minutes "
-            "(offsets.retention.minutes): it then depends on `run.checkpoint`. Raise it to a day or more",
+            "(offsets.retention.minutes): it then depends on its publish log. Raise it to a day or more",
         )
     expire_ms = known.get("transactional.id.expiration.ms", 1 << 60)
     if expire_ms < _HOUR_MS:
@@ -165,7 +165,7 @@ def clock(definition: Definition, topics: Sequence[str], *, timeout: float) -> F
 def lease(spark: SparkSession, definition: Definition, *, sends: bool) -> Found:
     """Whether another run is at work."""
     side = "publish" if sends else "ingest"
-    owner = LeaseOwner.from_json(TextFile(spark, lease_file(definition.run.checkpoint, side)).read())
+    owner = LeaseOwner.from_json(state_of(spark, definition).read(lease_name(side)))
     if owner is None or owner.released or owner.is_gone():
         yield Outcome.FINE, "no other run is at work"
     elif owner.is_running():

@@ -252,7 +252,7 @@ class Delivery(Protocol):
 def delivery_for(spark: SparkSession, definition: Definition, destination: Destination) -> Iterator[Delivery]:
     """The delivery that `sink.delivery-guarantee` names, inside the block."""
     topic = destination.topic
-    log = PublishLog(spark, definition.run.checkpoint, definition.name)
+    log = PublishLog.of(spark, definition)
     sharding = sharding_for(topic, backend_of(spark).parallelism)
     if sharding is None:
         yield AtLeastOnce(destination, log)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from bridge.definition import Definition, Topic
+from bridge.definition import Definition, Run, Topic
 from bridge.errors import REPUBLISH, GapError
 from bridge.kafka import admin
 from bridge.options import FORMATS
 from bridge.publish_progress import NOTHING, PublishProgress, key_digest
 
 _SEND_WHOLE_TABLE = (
-    "take a new run.checkpoint (with exactly-once also another 'sink.transactional-id-prefix') with "
+    "take a new run.checkpoint or run.state (with exactly-once also another 'sink.transactional-id-prefix') with "
     "`publish: {start: snapshot}`"
 )
 
@@ -43,11 +43,11 @@ class Destination:
                 f"{', '.join(unknown)} is deleted and created anew: run `bridge resync FILE` after that"
             )
 
-    def first_run_warning(self, checkpoint: str) -> str | None:
+    def first_run_warning(self, run: Run) -> str | None:
         """What a first run leaves in topics that have records, or None where there are none. Call it before this run
         sends anything.
 
-        Kafka does not tell who wrote a record, so it may be that of an earlier publish whose `run.checkpoint` was lost.
+        Kafka does not tell who wrote a record, so it may be that of an earlier publish whose state was lost.
         """
         if self.topic.appends:
             return None
@@ -55,9 +55,10 @@ class Destination:
         if not state.earliest.lag(state.end):
             return None
         return (
-            f"{self.topic.title} has records, and this publish has no progress of an earlier run (run.checkpoint "
-            f"{checkpoint}): keys that are there and no longer in the table keep their records. If they are this "
-            "publish's own, stop it and run `bridge resync FILE --direction publish`, which sends their tombstones"
+            f"{self.topic.title} has records, and this publish has no progress of an earlier run "
+            f"({run.state_key} {run.state or run.checkpoint}): keys that are there and no longer in the table keep "
+            "their records. If they are this publish's own, stop it and run `bridge resync FILE --direction publish`, "
+            "which sends their tombstones"
         )
 
     def check(self, progress: PublishProgress | None) -> None:

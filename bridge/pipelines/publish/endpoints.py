@@ -14,13 +14,14 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from bridge.bridge_folders import partition_counts_file
+from bridge.bridge_folders import PARTITION_COUNTS
 from bridge.columns import data_type
 from bridge.config import refuse_unpublishable
 from bridge.definition import Definition, Topic
 from bridge.delta.delta_errors import error_names
 from bridge.delta.feed_consumers import FeedConsumers
 from bridge.delta.log_description import describe
+from bridge.delta.state_choice import state_of
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_schema_mismatch
 from bridge.errors import TableError
@@ -32,15 +33,15 @@ from bridge.pipelines.runtime.preflight import publish_warnings, published_table
 from bridge.pipelines.runtime.retention_warnings import log_retention_warning
 from bridge.publish_progress import PublishProgress
 from bridge.schema import PhysicalColumn, RowField, RowType
-from bridge.small_files import SmallFiles, TextFile
+from bridge.small_files import SmallFiles
 
 
 class PartitionCount:
-    """The last known numbers of partitions, in a file of `run.checkpoint`; only warnings depend on them."""
+    """The last known numbers of partitions, in the state of the pipeline; only warnings depend on them."""
 
     def __init__(self, spark: SparkSession, definition: Definition) -> None:
-        self._file = TextFile(spark, partition_counts_file(definition.run.checkpoint))
-        self._known = _parsed(self._file.read())
+        self._state = state_of(spark, definition)
+        self._known = _parsed(self._state.read(PARTITION_COUNTS))
 
     def warnings(self, topic: Topic) -> list[str]:
         """Warn of each topic whose keys may have moved since the last call, by this run or an earlier one; records
@@ -51,7 +52,7 @@ class PartitionCount:
         changed = {name: self._known[name] for name in now if self._known.get(name, now[name]) != now[name]}
         if {**self._known, **now} != self._known:
             self._known = {**self._known, **now}
-            self._file.write(json.dumps(self._known))
+            self._state.write(PARTITION_COUNTS, json.dumps(self._known))
         return [
             f"topic '{name}' has {now[name]} partitions by now, it had {before}: most keys have moved to another "
             "partition, and readers may see older records of a key after newer ones"
@@ -138,7 +139,7 @@ class ConsumerRegistration:
 
     def __init__(self, definition: Definition, table: Table) -> None:
         self._definition, self._table = definition, table
-        self._consumers = FeedConsumers(table)
+        self._consumers = FeedConsumers(table, definition.run.state)
         self._failed = False
         self._lag_checked_at = float("-inf")
 
@@ -153,12 +154,13 @@ class ConsumerRegistration:
         open_range = progress.open
         version = open_range.last if open_range is not None and open_range.snapshot else progress.version
         try:
-            self._consumers.register(self._definition.name, version, self._definition.run.checkpoint)
+            run = self._definition.run
+            self._consumers.register(self._definition.name, version, str(run.state or run.checkpoint))
         except Exception as failed:
             self._failed = True
             reasons = ", ".join(sorted(error_names(failed))) or type(failed).__name__
             return (
-                f"{self._consumers.folder} cannot be written ({reasons}), so `bridge maintain` does not know of this "
+                f"{self._consumers.place} cannot be written ({reasons}), so `bridge maintain` does not know of this "
                 "publish, and VACUUM may delete files it still needs. Let this login write there, or keep "
                 "delta.deletedFileRetentionDuration longer than this publish may ever be behind"
             )

@@ -46,7 +46,7 @@ def explain(spark: SparkSession, definition: Definition) -> Explained:
     topic, table = endpoints.topic, endpoints.table
     sharding = sharding_for(topic, backend_of(spark).parallelism)
     planner = RangePlanner(definition, table, sharding, FileShardLimits.from_environment())
-    progress = PublishLog(spark, definition.run.checkpoint, definition.name).last()
+    progress = PublishLog.of(spark, definition).last()
     latest = change_feed.latest_version(table)
     if progress is None or not progress.has_begun:
         start = _first_version(definition, table, latest)

@@ -212,7 +212,7 @@ class _Run:
         start = _start_position(self.definition, self.endpoints.table, self.delivery, self.planner)
         self.progress, self.latest, self.open_range = start.progress, start.latest, start.open_range
         if start.is_first:
-            self._notify(destination.first_run_warning(self.definition.run.checkpoint))
+            self._notify(destination.first_run_warning(self.definition.run))
         if start.snapshot is not None:
             self._open(start.snapshot)
 

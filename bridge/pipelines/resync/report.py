@@ -46,7 +46,7 @@ def direction_of(spark: SparkSession, definition: Definition, requested: str | N
         return requested
     properties = open_whole_table(spark, definition).properties
     try:
-        published = PublishLog(spark, definition.run.checkpoint, definition.name).last() is not None
+        published = PublishLog.of(spark, definition).last() is not None
     except GapError:
         published = True
     has_ingested = belongs_to(properties, definition.name)
@@ -70,5 +70,5 @@ def refuse_appends(definition: Definition) -> None:
         raise DefinitionError(
             f"{definition.name!r} has no PRIMARY KEY: nothing identifies its rows, so it is not known which of them "
             "the other side lacks. To rebuild the table, move it away and ingest again; to send it anew, publish to a "
-            "new topic with a new run.checkpoint"
+            "new topic with a new run.checkpoint or run.state"
         )

@@ -17,6 +17,7 @@ from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table
+from bridge.errors import DefinitionError
 from bridge.kafka import admin, topic_creation
 from bridge.kafka.records import SendCounts
 from bridge.offsets import Offsets
@@ -59,6 +60,11 @@ def resync(spark: SparkSession, definition: Definition, *, dry_run: bool = False
     row_gate.refuse_quarantine(definition)
     if not dry_run:
         require(spark, Feature.WORKING_FILES, "bridge resync of a topic")
+        if not definition.run.checkpoint:
+            raise DefinitionError(
+                f"{definition.name!r}: bridge resync of a topic needs `run.checkpoint`, a folder for Spark's working "
+                "files; set it beside `run.state`, which keeps the progress"
+            )
     check_executors(spark, definition, sends=not dry_run)
     topic, table = admin.resolve(definition.topic), published_table(spark, definition)
     topic, table = with_added_columns(definition, topic, table, table.read({}).schema)

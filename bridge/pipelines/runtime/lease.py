@@ -1,15 +1,14 @@
-"""Lets one run at a time own one side of a pipeline, a script or a job: a file with a heartbeat names this run.
+"""Lets one run at a time own one side of a pipeline, a script or a job: a text with a heartbeat names this run.
 
-The file is in `run.checkpoint`, that of a script or job in the folder of its state. A second run ends at once and names
-the first. Of several that start at the same moment, one gets the lease, where the storage can create a file only if it
-is absent (see `SmallFiles`). The correctness of table and topic does not depend on the lease: of two runs that commit
+It is in the state of the pipeline (`run.checkpoint` or `run.state`), that of a script or job in the folder of its
+state. A second run ends at once and names the first. Of several that start at the same moment, one gets the lease (see
+`StateStore.swap`). The correctness of table and topic does not depend on the lease: of two runs that commit
 the same batch, Delta lets one through; a newer exactly-once publish fences the older one, and an at-least-once publish
 repairs what the older one wrote (`foreign_writes`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 import uuid
@@ -20,14 +19,16 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import claim_file, lease_file
+from bridge.bridge_folders import lease_name
 from bridge.definition import Definition
+from bridge.delta.state_choice import state_of
+from bridge.delta.state_store import Medium, StateStore
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.lease_owner import LeaseOwner, current_process
 from bridge.pipelines.runtime.storage_checks import check_storage_locations
-from bridge.small_files import SmallFiles, TextFile
 
 _MISSED_HEARTBEATS = 3
+_LONGEST_HEARTBEAT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,18 @@ class LeaseTiming:
     remote_heartbeat_seconds: float = 10.0
     """On an object store, where a heartbeat is one or two requests, and each costs money."""
     poll_seconds: float = 0.2
+    table_heartbeat_seconds: float = 60.0
+    """In a table, where a heartbeat is two jobs of Spark, which wait for free cores beside those of a batch."""
+    table_poll_seconds: float = 2.0
+
+    def of(self, medium: Medium) -> tuple[float, float]:
+        """The seconds between two heartbeats, and between two looks."""
+        every = {
+            Medium.DISK: self.heartbeat_seconds,
+            Medium.STORE: self.remote_heartbeat_seconds,
+            Medium.TABLE: self.table_heartbeat_seconds,
+        }
+        return every[medium], self.table_poll_seconds if medium is Medium.TABLE else self.poll_seconds
 
 
 @contextmanager
@@ -60,34 +73,29 @@ def acquire_lease(
     names its owner. If it does not beat (its process is stopped, its machine is off), it is taken over, and `warning`
     says so.
 
-    Raises BridgeError if the file cannot be written; before anything is written, DefinitionError if two locations of
+    Raises BridgeError if the state cannot be written; before anything is written, DefinitionError if two locations of
     the pipeline overlap (`check_storage_locations`).
 
     Call `Lease.check` before each batch. The lease is not reentrant: do not nest two blocks of one side.
     """
     check_storage_locations(spark, definition)
     with acquire_lease_in(
-        spark, definition.run.checkpoint, side, name=definition.name, verb=verb, timing=timing
+        state_of(spark, definition), side, name=definition.name, verb=verb, timing=timing
     ) as lease:
         yield lease
 
 
 @contextmanager
 def acquire_lease_in(
-    spark: SparkSession,
-    folder: str,
+    state: StateStore,
     side: str,
     *,
     name: str,
     verb: str | None = None,
-    option: str = "run.checkpoint",
     timing: LeaseTiming | None = None,
 ) -> Iterator[Lease]:
-    """Own the lease `side` in a folder, for the run `name`, as `acquire_lease` describes; nothing else is checked.
-
-    `option` is what names the folder in messages.
-    """
-    lease = Lease(spark, folder, side, name, verb or side, option, timing or LeaseTiming())
+    """Own the lease `side` in a state, for the run `name`, as `acquire_lease` describes; nothing else is checked."""
+    lease = Lease(state, side, name, verb or side, timing or LeaseTiming())
     lease.take()
     try:
         yield lease
@@ -103,29 +111,18 @@ class Lease:
     died: str | None = None
     """The previous owner, if it has not released the lease: it was killed, crashed or stalled."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        folder: str,
-        side: str,
-        name: str,
-        verb: str,
-        option: str,
-        timing: LeaseTiming,
-    ) -> None:
-        self._spark, self._poll_seconds = spark, timing.poll_seconds
-        self._checkpoint, self._side, self._option = folder, side, option
-        self._file = TextFile(spark, lease_file(self._checkpoint, side))
-        self._claims = SmallFiles(spark, self._checkpoint)
-        every = timing.heartbeat_seconds if self._file.local else timing.remote_heartbeat_seconds
+    def __init__(self, state: StateStore, side: str, name: str, verb: str, timing: LeaseTiming) -> None:
+        self._state, self._name = state, lease_name(side)
+        self._place = state.place(self._name)
+        every, self._poll_seconds = timing.of(state.medium)
         since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         self._owner = current_process(name, verb, uuid.uuid4().hex[:12], since=since, every=every)
         self._successor: LeaseOwner | None = None
         self._ended = threading.Event()
-        # Shared by threads: the lease's file, which any thread may use (`TextFile`), and which only this thread writes
-        # between `take` and `release`. No object of Arrow, delta-rs or librdkafka.
+        # Shared by threads: the state, which any thread may use, and of which only this thread writes the lease between
+        # `take` and `release`. No object of Arrow, delta-rs or librdkafka.
         self._heartbeat = threading.Thread(
-            target=self._send_heartbeats, name=f"lease {self._file.name}", daemon=True
+            target=self._send_heartbeats, name=f"lease {self._place}", daemon=True
         )
 
     def take(self) -> None:
@@ -134,40 +131,31 @@ class Lease:
         while not self._try_take(text, attempt):
             if self._is_replaced(text):
                 text, attempt = self._wait_until_free(self._read()), 0
-            else:  # the run that created the claim file died before it took the lease
+            else:  # the run that was about to take the lease has died
                 attempt += 1
         before = LeaseOwner.from_json(text)
         self.died = str(before) if before is not None and not before.released else None
         self._heartbeat.start()
 
     def _try_take(self, text: str | None, attempt: int) -> bool:
-        """Replace the file's `text`, unless another run is about to do so.
-
-        A claim file named after that text is created first: only one run can create it.
-        """
-        name = hashlib.sha256((text or "").encode()).hexdigest()[:16]
-        claim = claim_file(self._side, name, attempt)
+        """Replace `text` unless another run is about to do so."""
         try:
-            if not self._claims.put_if_absent(claim, self._owner.to_json()):
-                return False
-            # A slow run may create the same claim again after another one has taken the lease and deleted its claim.
-            is_unchanged = self._read() == text
-            if is_unchanged:
-                self._file.write(self._owner.to_json())
+            return self._state.swap(self._name, text, self._owner.to_json(), attempt=attempt)
         except BridgeError as failed:
-            raise BridgeError(f"{self._option}: {failed}") from failed
+            raise self._named(failed) from failed
         except Exception as failed:
-            first = (str(failed).splitlines() or [""])[0][:300]
-            raise BridgeError(
-                f"{self._option}: {self._file.name} cannot be written: {type(failed).__name__}: {first}"
-            ) from failed
-        for number in range(attempt + 1):
-            with suppress(Exception):
-                self._claims.delete(claim_file(self._side, name, number))
-        return is_unchanged
+            raise self._named(self._unwritable(failed)) from failed
+
+    def _unwritable(self, failed: Exception) -> BridgeError:
+        first = (str(failed).splitlines() or [""])[0][:300]
+        return BridgeError(f"{self._place} cannot be written: {type(failed).__name__}: {first}")
+
+    def _named(self, failed: BridgeError) -> BridgeError:
+        """The error with the option that names the state."""
+        return BridgeError(f"{self._state.key}: {str(failed).removeprefix(f'{self._state.key}: ')}")
 
     def _is_replaced(self, text: str | None) -> bool:
-        """Whether the file's text changes within three heartbeats."""
+        """Whether the text changes within three heartbeats."""
         deadline = time.monotonic() + _MISSED_HEARTBEATS * self._owner.every
         while self._read() == text:
             if time.monotonic() > deadline:
@@ -186,7 +174,7 @@ class Lease:
         return self._successor is not None
 
     def check(self) -> None:
-        """Raise ConcurrentRunError if the heartbeat has found another owner in the file; reads no file itself."""
+        """Raise ConcurrentRunError if the heartbeat has found another owner; reads nothing itself."""
         if self._successor is not None:
             raise ConcurrentRunError(
                 f"another run has taken over: {self._successor}. This one missed "
@@ -195,7 +183,7 @@ class Lease:
             )
 
     def refresh(self) -> None:
-        """Read the file, then `check`. A file that cannot be read changes nothing."""
+        """Read the lease, then `check`. One that cannot be read changes nothing."""
         with suppress(Exception):
             self._still_owned()
         self.check()
@@ -203,16 +191,17 @@ class Lease:
     def release(self) -> None:
         """Stop the heartbeat and mark the lease as released.
 
-        A file that cannot be written stays as it is: the next run finds that the process is gone.
+        One that cannot be written stays as it is: the next run finds that the process is gone.
         """
         self._ended.set()
-        self._heartbeat.join(self._owner.every)
+        # A heartbeat that is still being written would come after the release.
+        self._heartbeat.join(max(self._owner.every, _LONGEST_HEARTBEAT_SECONDS))
         with suppress(Exception):
             if self._successor is None and self._still_owned():
-                self._file.write(replace(self._owner, released=True).to_json())
+                self._state.write(self._name, replace(self._owner, released=True).to_json())
 
     def _wait_until_free(self, text: str | None) -> str | None:
-        """Return the file's text once the lease may be taken: `text` or a later one. Raises ConcurrentRunError."""
+        """Return the text once the lease may be taken: `text` or a later one. Raises ConcurrentRunError."""
         self.warning = None
         owner = LeaseOwner.from_json(text)
         if text is None or (owner and (owner.released or owner.is_gone())):
@@ -248,7 +237,7 @@ class Lease:
 
     def _already_running(self, owner: LeaseOwner) -> ConcurrentRunError:
         return ConcurrentRunError(
-            f"{self._option}: {self._file.name}: another run is at work, {owner}. Wait for its end or stop it; a "
+            f"{self._state.key}: {self._place}: another run is at work, {owner}. Wait for its end or stop it; a "
             "run whose process is gone is taken over at once"
         )
 
@@ -258,19 +247,26 @@ class Lease:
                 if not self._still_owned():
                     return
                 self._owner = replace(self._owner, beat=self._owner.beat + 1)
-                self._file.write(self._owner.to_json())
+                self._state.write(self._name, self._owner.to_json())
 
     def _still_owned(self) -> bool:
-        """Whether the file names this run, or no run: a file that was deleted is written again."""
-        owner = LeaseOwner.from_json(self._file.read())
+        """Whether the lease names this run, or no run: one that was deleted is written again."""
+        owner = LeaseOwner.from_json(self._state.read(self._name))
         if owner is None or owner.run == self._owner.run:
             return True
         self._successor = owner
         return False
 
     def _read(self) -> str | None:
-        """The file's text; empty if it cannot be read. Such a lease is watched; writing it raises the error."""
+        """The text; empty if it cannot be read. Such a lease is watched; writing it raises the error.
+
+        A table that cannot be read is an error at once: it would be watched for minutes."""
         try:
-            return self._file.read()
-        except Exception:
-            return ""
+            return self._state.read(self._name)
+        except BridgeError as failed:
+            if self._state.medium is Medium.TABLE:
+                raise self._named(failed) from failed
+        except Exception as failed:
+            if self._state.medium is Medium.TABLE:
+                raise self._named(self._unwritable(failed)) from failed
+        return ""

@@ -22,7 +22,7 @@ def check_storage_locations(spark: SparkSession, definition: Definition) -> None
     it).
     """
     results = definition.quality.results if definition.quality else None
-    targets = (definition.delta, definition.quarantine, results)
+    targets = (definition.delta, definition.quarantine, results, definition.run.state)
     locations = {}
     for target in targets:
         if target is not None and target.table is not None:

@@ -23,6 +23,7 @@ from bridge.definition import Definition
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.file_removal import remove_files_before
+from bridge.delta.file_state import FileState
 from bridge.delta.rows_taken_back import RowsTakenBack
 from bridge.delta.table import Table
 from bridge.errors import BadRecordError, TableError
@@ -120,7 +121,7 @@ def run_script(
     with (
         watched(name, script.step_timeout_seconds),
         acquire_lease_in(
-            spark, state.folder, "script", name=script.name, verb="run", option="bridge.state"
+            FileState(spark, state.folder, "bridge.state"), "script", name=script.name, verb="run"
         ) as lease,
         monitored(
             script.monitoring,

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bridge.cdc_jobs import load_job
+from bridge.delta.file_state import FileState
 from bridge.embedded.broker import Broker
 from bridge.errors import BadRecordError, ConcurrentRunError
 from bridge.metrics import BatchReport
@@ -137,7 +138,9 @@ def test_tables_go_to_their_topics(
     folder, timing = load_job(file, environ={"KAFKA_SERVERS": broker.bootstrap}).folder, LeaseTiming(0.1)
     reports.clear()
     with (
-        acquire_lease_in(spark, folder, "job", name="shop", verb="run", timing=timing),
+        acquire_lease_in(
+            FileState(spark, folder, "bridge.state"), "job", name="shop", verb="run", timing=timing
+        ),
         pytest.raises(
             ConcurrentRunError, match=r"job\.lease\.json: another run is at work, `run` of 'shop' in "
         ),

@@ -173,7 +173,7 @@ def test_the_slowest_publish_counts_and_one_that_is_lost_does_not(
     consumers = FeedConsumers(table)
     consumers.register("slow", 0, "x")
     consumers.register("lost", -7, "x")
-    (Path(consumers.folder) / "former.json").write_text(json.dumps(_notice("another-table")))
+    (Path(consumers.place) / "former.json").write_text(json.dumps(_notice("another-table")))
     done = maintain_table(table, Maintenance(optimize=False, retain_seconds=0), consumers)
     assert [line.partition(",")[0] for line in done.consumers] == [
         "lost: at version -7",
@@ -182,7 +182,7 @@ def test_the_slowest_publish_counts_and_one_that_is_lost_does_not(
     ]
     assert done.held_back and done.held_back.startswith("slow: at version 0, 3 versions and ")
     assert done.warning and "publish 'lost' is at version -7, and the log of table" in done.warning
-    (Path(consumers.folder) / "orders.json").write_text("{")
+    (Path(consumers.place) / "orders.json").write_text("{")
     with pytest.raises(TableError, match=r"what the publish 'orders' still needs.*--forget-consumer orders"):
         maintain_table(table, Maintenance(), consumers)
 

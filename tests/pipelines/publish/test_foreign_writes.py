@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from bridge.definition import Topic
+from bridge.delta.file_state import FileState
 from bridge.delta.publish_log import PublishLog
 from bridge.embedded.broker import Broker
 from bridge.errors import GapError, KafkaError
@@ -173,7 +174,7 @@ def test_records_of_an_open_transaction_are_repaired_later(make: Make, unique: C
 
 def test_a_topic_that_lost_records_is_no_success(make: Make) -> None:
     world = make()
-    log = PublishLog(world.spark, f"{world.folder}/checkpoint", "orders")
+    log = PublishLog(FileState(world.spark, f"{world.folder}/checkpoint"), "orders")
     last = log.last()
     assert last is not None and last.ends is not None
     with pytest.raises(KafkaError, match="7 records were acknowledged, and 0 are there"):

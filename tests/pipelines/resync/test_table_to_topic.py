@@ -130,7 +130,7 @@ def test_a_publish_that_still_runs_ends(make: Make) -> None:
     world.sql("INSERT INTO t VALUES (1, 'a', 1)")
     definition = world.definition()
     publish(world.spark, definition)
-    stale = PublishLog(world.spark, definition.run.checkpoint, "orders")
+    stale = PublishLog.of(world.spark, definition)
     known = stale.last()
     assert known is not None
     resync(world.spark, world.definition(run={"lineage": "events.jsonl"}))

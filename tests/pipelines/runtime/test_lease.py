@@ -24,10 +24,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config, lease_owner
+from bridge.delta.file_state import FileState
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.lease_owner import LeaseOwner
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease
-from bridge.small_files import TextFile
 from tests.pipelines.leases import EVERY, FILE, Desk, at_work
 
 
@@ -110,16 +110,16 @@ def test_a_lease_that_was_deleted_is_written_again(desk: Desk) -> None:
 def test_a_heartbeat_that_fails_is_tried_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that cannot be reached for a while, a disk that is full."""
     with desk.acquire() as lease:
-        write = TextFile.write
+        write = FileState.write
         failed: list[str] = []
 
-        def full(file: TextFile, text: str) -> None:
+        def full(state: FileState, name: str, text: str) -> None:
             if len(failed) < 2:
                 failed.append(text)
                 raise OSError(28, "No space left on device")
-            write(file, text)
+            write(state, name, text)
 
-        monkeypatch.setattr(TextFile, "write", full)
+        monkeypatch.setattr(FileState, "write", full)
         deadline = time.monotonic() + 20
         while desk.owner().beat < 4:
             assert time.monotonic() < deadline
@@ -229,17 +229,17 @@ def test_of_many_that_start_at_once_one_works(
     if before != "nobody":
         desk.other(**({"released": True} if before == "released" else {"pid": dead}))
     looked, others, worked = threading.Barrier(_MANY), threading.Semaphore(0), list[str | None]()
-    read, thread = TextFile.read, threading.local()
+    read, thread = FileState.read, threading.local()
 
-    def read_first(file: TextFile) -> str | None:
-        text = read(file)
+    def read_first(state: FileState, name: str) -> str | None:
+        text = read(state, name)
         if getattr(thread, "is_first", False):  # not in the threads of heartbeats
             thread.is_first = False
             looked.wait(60)
         return text
 
     # All of them read the same text before any of them continues.
-    monkeypatch.setattr(TextFile, "read", read_first)
+    monkeypatch.setattr(FileState, "read", read_first)
 
     def start() -> bool:
         thread.is_first = True

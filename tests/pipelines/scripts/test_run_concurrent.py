@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.bridge_folders import lease_file
+from bridge.delta.file_state import FileState
 from bridge.embedded.broker import Broker
 from bridge.errors import ConcurrentRunError
 from bridge.pipelines.runtime.lease import LeaseTiming, acquire_lease_in
@@ -28,7 +29,9 @@ def test_a_second_run_reads_and_writes_nothing(spark: SparkSession, broker: Brok
     script = ScriptRun(spark, broker, lake, "s", CONSTANTS)
     folder = ScriptState(script.script()).folder
     timing = LeaseTiming(heartbeat_seconds=0.1)
-    with acquire_lease_in(spark, folder, "script", name="script", verb="run", timing=timing) as first:
+    with acquire_lease_in(
+        FileState(spark, folder, "bridge.state"), "script", name="script", verb="run", timing=timing
+    ) as first:
         with pytest.raises(ConcurrentRunError) as error:
             script.run()
         first.check()
