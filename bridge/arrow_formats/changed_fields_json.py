@@ -55,7 +55,8 @@ def _decoder(spec: FormatSpec, key: Sequence[str], words: Operations, *, several
         if before == spec.row:
             raise NotThisWay("all columns are in the PRIMARY KEY")
         raise NotThisWay(
-            f"columns of the PRIMARY KEY are not NOT NULL, and 'old' of {spec.name} may have nulls for them"
+            "columns of the PRIMARY KEY or of delta.sequence-by are not NOT NULL, and 'old' of "
+            f"{spec.name} may have nulls for them"
         )
     iso_8601 = CdcOptions.of(spec.name, spec.options).json.iso_8601
     return ChangedFieldsArrowDecoder(spec.row, before, words, several, iso_8601)
