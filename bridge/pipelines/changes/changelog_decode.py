@@ -220,7 +220,13 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         several = _several_rows(definition)
         changes = decode_values(keyed, definition.topic, sequence=sequence, several=several, fast=fast)
-    for turned in (_with_truncates, _with_deletions, _without_deletions, _with_kept_values):
+    for turned in (
+        _without_unavailable,
+        _with_truncates,
+        _with_deletions,
+        _without_deletions,
+        _with_kept_values,
+    ):
         changes = turned(changes, definition)
     return _judged(changes, definition)
 
@@ -394,6 +400,17 @@ def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     kept = {*definition.primary_key, *definition.delta.sequence_by}
     nulled = [name for name in definition.topic.schema.names if name not in kept]
     return _turned(changes, condition, adds, RowKind.DELETE.value, nulled)
+
+
+def _without_unavailable(changes: DataFrame, definition: Definition) -> DataFrame:
+    """Make changes that leave out values bad in a table without a PRIMARY KEY, where no row has them."""
+    if not definition.topic.appends or UNAVAILABLE not in changes.columns:
+        return changes
+    left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
+    why = F.lit(", and without a PRIMARY KEY there is no row whose value could be kept")
+    bad = F.coalesce(col(BAD), F.when(_names_any(UNAVAILABLE), F.concat(left_out, why)))
+    none = F.lit(None).cast("array<string>")
+    return changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad, UNAVAILABLE: none})
 
 
 def _without_deletions(changes: DataFrame, definition: Definition) -> DataFrame:

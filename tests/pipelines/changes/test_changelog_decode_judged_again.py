@@ -25,12 +25,13 @@ NO_ROW = "value: it leaves out p, and there is no row of this key whose value co
 _PHYSICAL = "id BIGINT, name STRING, p STRING"
 
 
-def defined(folder: Path, computed: str = "", delta: str = "") -> Definition:
+def defined(folder: Path, computed: str = "", delta: str = "", *, key: bool = True) -> Definition:
+    identity = ", PRIMARY KEY (id) NOT ENFORCED" if key else ", kind STRING METADATA FROM 'row-kind' VIRTUAL"
     file = f"""version: 1
 name: orders
 topic:
   ddl: |
-    CREATE TABLE t ({_PHYSICAL}{computed}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'kafka', 'topic' = 't',
+    CREATE TABLE t ({_PHYSICAL}{computed}{identity}) WITH ('connector' = 'kafka', 'topic' = 't',
       'properties.bootstrap.servers' = 'x:1', 'scan.startup.mode' = 'earliest-offset', 'value.format' = 'debezium-json')
 delta: {{path: table{delta}}}
 run: {{checkpoint: c}}
@@ -175,3 +176,10 @@ def test_no_change_gets_values_of_one_that_is_refused_once_it_is_filled(
     )
     assert in_batches(spark, definition, rounds) == expected
     assert in_batches(spark, definition, [[text for round in rounds for text in round]]) == expected
+
+
+def test_without_a_key_no_value_can_be_kept(spark: SparkSession, tmp_path: Path) -> None:
+    definition = defined(tmp_path, key=False)
+    changes = decoded(spark, definition, [event("a", LEFT_OUT), event("b", "x"), event("c", LEFT_OUT, "d")])
+    why = "value: it leaves out p, and without a PRIMARY KEY there is no row whose value could be kept"
+    assert shown(changes, UNAVAILABLE) == [(None, why, None), ("+I", None, None), (None, why, None)]
