@@ -118,8 +118,14 @@ def ingest_table(
         found = described(spark, target)
         has_columns = set(target.history.columns) <= set(found.schema.names)
         is_owned = found.properties.get(PIPELINE_PROPERTY) == name
-        if is_owned and not has_columns and not history_columns(found.properties):
+        known = history_columns(found.properties)
+        if not has_columns and not known and (is_owned or target.merge_schema):
             raise _other_history(target, False)
+        if not has_columns and known and target.merge_schema:
+            raise TableError(
+                f"table {target} is a history in the columns {', '.join(known)}, and `delta.history-columns` names "
+                "others: set them as they were, or give the pipeline another table and another `run.checkpoint`"
+            )
     if changes and target.merge_schema:
         merge_schema(spark, target, fields, pipeline=name, appends=appends)
     elif target.merge_columns or target.merge_schema:

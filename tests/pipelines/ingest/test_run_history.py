@@ -344,6 +344,16 @@ def test_a_table_stays_what_it_is(make: Callable[..., World]) -> None:
     for run in (ingest, resync):
         with pytest.raises(TableError, match=r"is a history, and `delta.history` says otherwise"):
             run(world.spark, plain)
+    world.delta = f"{NAMED.replace('path: table', 'path: other')}, merge-schema: true"
+    renamed = replace(other, delta=world.definition().delta)
+    with pytest.raises(TableError, match=r"is a history in the columns __valid_from, __valid_to, __current"):
+        ingest(world.spark, renamed)
+    place = f"{world.folder}/foreign"
+    world.spark.sql(f"CREATE TABLE delta.`{place}` (id BIGINT, name STRING, at TIMESTAMP) USING delta")
+    world.delta = f"{HISTORY.replace('path: table', 'path: foreign')}, merge-schema: true"
+    with pytest.raises(TableError, match=r"is no history, and `delta.history` says otherwise"):
+        ingest(world.spark, world.definition("foreign", run={"checkpoint": "foreign-checkpoint"}))
+    assert world.spark.read.format("delta").load(place).columns == ["id", "name", "at"]
 
 
 @pytest.mark.slow
