@@ -229,6 +229,8 @@ class RowConstraint:
     """The column, if the condition is that it has a value."""
     partition: str | None = None
     """The partition column, if the condition is that it can hold the value."""
+    padded: str | None = None
+    """The column, if the condition is that its value is as long as its CHAR."""
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,20 @@ def _of_column(column: T.StructField, marks: Mapping[str, Any]) -> Iterator[RowC
         reason = f"column {name!r} is NOT NULL in the table, and the row has no value for it"
         yield RowConstraint(f"{value} IS NOT NULL", reason, not_null=name)
     length = _LENGTH.fullmatch(str(marks.get(_TEXT, "")))
-    if length is not None:
+    if length is not None and length[0].lower().startswith("var"):
         longest = f"{value} IS NULL OR length({value}) <= {length[1]}"
         yield RowConstraint(
             longest, f"column {name!r} is {length[0].upper()} in the table, and the value is longer"
         )
+    elif (
+        length is not None
+    ):  # a shorter one would be stored with spaces: another value, and in a key another row
+        exact = f"{value} IS NULL OR length({value}) = {length[1]}"
+        reason = (
+            f"column {name!r} is {length[0].upper()} in the table, and the value has another length; Delta would add "
+            f"spaces to a shorter one (VARCHAR({length[1]}) keeps every value)"
+        )
+        yield RowConstraint(exact, reason, padded=name)
     if GENERATED in marks:
         expression = str(marks[GENERATED])
         reason = f"column {name!r} is GENERATED ALWAYS AS ({expression}) in the table, and the row has another value"

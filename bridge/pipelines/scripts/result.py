@@ -278,12 +278,24 @@ def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Re
         table = create_table(spark, target, fields, pipeline=name, appends=appends)
     else:
         opened = open_table(spark, target, [*fields, *former])
+        _refuse_padded_keys(opened, plan)
         table = claim(replace(opened, fields=tuple(fields)), name, appends=appends)
     found = read_progress(table, name)
     progress = found[0] if found else None
     times = EventTimes(plan.windows, _event_times(progress)) if plan.windows is not None else None
     engines = Engines(MergeSettings(), semantics_of(target))
     return Result(plan, table, name, uuid.uuid4().hex[:12], engines, progress, times, state.quarantine(plan))
+
+
+def _refuse_padded_keys(table: Table, plan: InsertPlan) -> None:
+    """Raise TableError if a column of the key is a CHAR of the table, as Delta stores shorter values with spaces: they
+    would not be found again."""
+    padded = [name for name in plan.key if name in {constraint.padded for constraint in table.constraints}]
+    if padded:
+        raise TableError(
+            f"table {table}: column {padded[0]!r} of the PRIMARY KEY is a CHAR, to whose shorter values Delta adds "
+            "spaces, so that a row would not be found by its key; let it be a VARCHAR or a STRING"
+        )
 
 
 def _source_ids(progress: IngestProgress) -> dict[str, str]:

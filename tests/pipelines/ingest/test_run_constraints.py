@@ -175,3 +175,31 @@ def test_a_check_on_columns_of_other_pipelines_is_named_without_the_record(make:
     ) as stopped:
         ingest(world.spark, world.definition())
     assert "secret" not in str(stopped.value)
+
+
+@pytest.mark.slow
+def test_a_value_that_a_char_would_fill_with_spaces_is_a_bad_record(make: Make) -> None:
+    """Else it would come back as another one, and a key would not be found again: a row more with each record of it."""
+    columns = "id STRING, name STRING, PRIMARY KEY (id) NOT ENFORCED"
+    world = make(columns=columns, sections="ingest: {bad-records: quarantine}\n")
+    world.spark.sql(
+        f"CREATE TABLE delta.`{world.folder}/table` (id CHAR(2), name CHAR(3)) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    rows = (("ab", "abc"), ("a", "abc"), ("ab", "a"), ("ab", "xyz"), ("cd", None))
+    world.send(
+        [
+            (f'{{"id": "{id}"}}', f'{{"name": {"null" if n is None else chr(34) + n + chr(34)}}}')
+            for id, n in rows
+        ]
+    )
+    for _ in range(2):
+        ingest(world.spark, world.definition())
+        assert world.rows() == [("ab", "xyz"), ("cd", None)]
+        world.send([('{"id": "cd"}', '{"name": null}')])
+    table = world.spark.read.format("delta").load(f"{world.folder}/table_quarantine")
+    assert {row["offset"]: row["reason"][:22] for row in table.collect()} == {
+        1: "column 'id' is CHAR(2)",
+        2: "column 'name' is CHAR(",
+    }
+    assert verify(world.spark, world.definition()).equal

@@ -96,3 +96,13 @@ def test_a_value_that_a_partition_column_does_not_hold(
         in str(stopped.value)
     )
     assert rows(spark, lake) == [(1, "a"), (2, "é")]
+
+
+@pytest.mark.slow
+def test_a_char_is_no_key(spark: SparkSession, lake: Path) -> None:
+    """Delta fills its values with spaces: each refresh would add the row of a shorter key once more."""
+    create(spark, lake, "name CHAR(3)")
+    with pytest.raises(
+        TableError, match="column 'name' of the PRIMARY KEY is a CHAR, to whose shorter values"
+    ):
+        inserted(spark, lake, KEYS["by the column"], "(1, 'a')")
