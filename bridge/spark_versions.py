@@ -44,12 +44,13 @@ SCALA = "2.13"
 
 _T = TypeVar("_T")
 
-TESTED = (("4.0.0", "4.0.1"), ("4.1.1", "4.3.1"))
+TESTED = (("4.0.0", "4.0.1"), ("4.2.0", "4.4.0"), ("4.1.1", "4.3.1"))
 """The pairs of Spark and Delta that the tests run on; the last one is what `make setup` installs."""
 
 _FITTING = {
     (4, 0): ((4, 0), (4, 0)),
     (4, 1): ((4, 1), (4, 3)),
+    (4, 2): ((4, 4), (4, 4)),
 }
 """The oldest and the newest Delta for each Spark."""
 
@@ -95,7 +96,8 @@ def check_pair(spark: str, delta: str) -> None:
     """Raise BridgeError unless this Delta was built for this Spark. Patch versions do not matter."""
     ways_out = " or ".join(f"'pyspark=={s}' 'delta-spark=={d}'" for s, d in reversed(TESTED))
     if _minor(spark) not in _FITTING:
-        known = " or ".join(_text(s) for s in _FITTING)
+        *others, newest_spark = map(_text, _FITTING)
+        known = f"{', '.join(others)} or {newest_spark}"
         raise BridgeError(
             f"pyspark {spark} is installed, and the bridge needs Spark {known}: pip install {ways_out}"
         )

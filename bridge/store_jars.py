@@ -27,8 +27,8 @@ _GIVEN = {
     "gs": "com.google.cloud.bigdataoss:gcs-connector:3.0.13",
 }
 """The packages that users give for stores of which the bridge fetches nothing."""
-_SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
-"""The AWS SDK that each hadoop-aws was built with."""
+_SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.5"}
+"""The AWS SDK that each hadoop-aws was built with; for 3.5.0 a patch later, as registries lack a module of 2.35.4."""
 _SDK_MODULES = (
     "s3",
     "s3-transfer-manager",

@@ -10,7 +10,8 @@ import pytest
 from bridge import jars
 from bridge.errors import BridgeError
 
-DELTA = "delta-spark_2.13" if version("delta-spark").startswith("4.0.") else "delta-spark_4.1_2.13"
+_SPARK = "" if version("delta-spark").startswith("4.0.") else f"_{version('pyspark').rpartition('.')[0]}"
+DELTA = f"delta-spark{_SPARK}_2.13"
 """Delta's jar has Spark's version in its name since Delta 4.1."""
 
 

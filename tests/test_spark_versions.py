@@ -35,14 +35,20 @@ def installed_by(constraints: str) -> tuple[str, str]:
 
 
 def test_the_tests_run_on_a_tested_pair() -> None:
-    files = ("constraints-spark4.0.txt", "constraints.txt")
+    files = ("constraints-spark4.0.txt", "constraints-spark4.2.txt", "constraints.txt")
     assert tuple(installed_by(file) for file in files) == spark_versions.TESTED
     assert spark_versions.installed() in spark_versions.TESTED
 
 
 @pytest.mark.parametrize(
     ("spark", "delta"),
-    [*spark_versions.TESTED, ("4.0.7", "4.0.9"), ("4.1.0", "4.1.0"), ("4.1.2.dev0", "4.2.0")],
+    [
+        *spark_versions.TESTED,
+        ("4.0.7", "4.0.9"),
+        ("4.1.0", "4.1.0"),
+        ("4.1.2.dev0", "4.2.0"),
+        ("4.2.1", "4.4.1"),
+    ],
 )
 def test_a_pair_that_fits_is_accepted(spark: str, delta: str) -> None:
     check_pair(spark, delta)
@@ -62,8 +68,13 @@ def test_a_pair_that_fits_is_accepted(spark: str, delta: str) -> None:
             "delta-spark 4.3.1 does not fit pyspark 4.0.0, which needs Delta 4.0: pip install",
         ),
         ("4.1.1", "4.4.0", "delta-spark 4.4.0 does not fit pyspark 4.1.1"),
-        ("3.5.6", "3.3.0", "pyspark 3.5.6 is installed, and the bridge needs Spark 4.0 or 4.1: pip install"),
-        ("4.2.0", "4.3.1", "pyspark 4.2.0 is installed"),
+        (
+            "3.5.6",
+            "3.3.0",
+            "pyspark 3.5.6 is installed, and the bridge needs Spark 4.0, 4.1 or 4.2: pip install",
+        ),
+        ("4.2.0", "4.3.1", "delta-spark 4.3.1 does not fit pyspark 4.2.0, which needs Delta 4.4: pip"),
+        ("4.3.0", "4.4.0", "pyspark 4.3.0 is installed"),
     ],
 )
 def test_a_pair_that_does_not_fit_is_refused_with_the_way_out(spark: str, delta: str, message: str) -> None:
@@ -81,7 +92,7 @@ def test_the_ranges_of_the_package_allow_both_pairs_and_nothing_that_is_refused(
     ranges = {r.name: r.specifier for r in map(Requirement, found)}
     for spark, delta in spark_versions.TESTED:
         assert spark in ranges["pyspark"] and delta in ranges["delta-spark"]
-    for spark, delta in (("4.2.0", "4.4.0"), ("3.5.6", "3.3.0")):
+    for spark, delta in (("4.3.0", "4.5.0"), ("3.5.6", "3.3.0")):
         assert spark not in ranges["pyspark"] and delta not in ranges["delta-spark"]
 
 

@@ -64,7 +64,7 @@ def test_s3a_gets_hadoops_client_and_the_parts_of_the_sdk_that_it_uses(fetched: 
         (
             "s3a",
             "3.3.6",
-            r"version of Spark's Hadoop, 3.3.6, and the bridge knows the AWS SDK for 3.4.1 and 3.4.2",
+            r"version of Spark's Hadoop, 3.3.6, and the bridge knows the AWS SDK for 3.4.1 and 3.4.2 and 3.5.0",
         ),
         ("s3a", "", r"version of Spark's Hadoop, not known, and"),
     ],

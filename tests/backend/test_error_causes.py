@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions import captured as of_spark
 from pyspark.errors.exceptions import connect
 from pyspark.sql import SparkSession
 
@@ -34,6 +35,15 @@ def test_a_conflict_is_known_by_its_condition_alone() -> None:
     assert error_names(lost) & CONFLICTS == {"ConcurrentAppendException"}
     twice = connect.SparkConnectGrpcException("known", errorClass="DELTA_CONCURRENT_TRANSACTION")
     assert "ConcurrentTransactionException" in error_names(twice)
+
+
+def test_a_conflict_that_delta_has_made_an_exception_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Until 4.4 the import alone has Spark raise them, in the whole process.
+    monkeypatch.setattr(of_spark, "convert_exception", of_spark.convert_exception)
+    from delta.exceptions import captured
+
+    lost = captured.ConcurrentAppendException("files were added", "a trace", None)
+    assert error_names(lost) & CONFLICTS == {"ConcurrentAppendException"}
 
 
 def test_a_missing_table_is_one() -> None:
