@@ -218,7 +218,7 @@ def refuse_other_semantics(table: Table, definition: Definition) -> None:
 def refuse_other_key(table: Table, definition: Definition, progress: IngestProgress) -> None:
     """Raise TableError if the last rows of this pipeline were merged by another PRIMARY KEY, or appended without one:
     later ones would not find them."""
-    before, now = progress.key, definition.row_key
+    before, now = progress.key, () if definition.topic.appends else definition.row_key
     if before is None or set(before) == set(now):
         return
     way_out = (
