@@ -119,7 +119,8 @@ def ingest_table(
         has_columns = set(target.history_columns) <= set(found.schema.names)
         is_owned = found.properties.get(PIPELINE_PROPERTY) == name
         known = recorded_history(found.properties)
-        if not has_columns and known is not None and target.merge_schema:
+        is_alike = type(known) is type(target.history or target.append_history)
+        if not has_columns and known is not None and is_alike and target.merge_schema:
             raise TableError(
                 f"table {target} is a history in the columns {', '.join(known.columns)}, and `delta.history-columns` "
                 "names others: set them as they were, or give the pipeline another table and another `run.checkpoint`"
@@ -255,7 +256,7 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     rows of a history are hidden that are not valid any more; TableError for a table that is none.
     """
     refuse_unpublishable(definition.topic)
-    for key in definition.delta.change_semantics.keys() - {"soft-delete"}:
+    for key in sorted(definition.delta.change_semantics.keys() - {"soft-delete"}):
         raise DefinitionError(
             f"{definition.name!r}: `delta.{key}` is about the changes of an ingest; a publish sends those of the "
             "table, in the order of its versions. Publish the table by a pipeline file without this key"
