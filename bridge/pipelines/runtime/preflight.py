@@ -126,7 +126,7 @@ def ingest_table(
                 "names others: set them as they were, or give the pipeline another table and another `run.checkpoint`"
             )
         if not has_columns and (is_owned or target.merge_schema):
-            raise _other_history(target, found.properties)
+            raise _other_history(target, known)
     if changes and target.merge_schema:
         merge_schema(spark, target, fields, pipeline=name, appends=appends)
     elif target.merge_columns or target.merge_schema:
@@ -146,8 +146,8 @@ def ingest_table(
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
         return table
-    if not target.history_columns and recorded_history(table.properties):
-        raise _other_history(target, table.properties)
+    if not target.history_columns and (known := recorded_history(table.properties)):
+        raise _other_history(target, known)
     table = claim(table, name, appends=appends, changes=changes)
     if not any_semantics:
         refuse_other_semantics(table, definition)
@@ -156,9 +156,8 @@ def ingest_table(
     return table
 
 
-def _other_history(target: DeltaTarget, properties: Mapping[str, str]) -> TableError:
-    history = recorded_history(properties)
-    is_one = "no history" if history is None else f"a history in the columns {', '.join(history.columns)}"
+def _other_history(target: DeltaTarget, known: History | AppendHistory | None) -> TableError:
+    is_one = "no history" if known is None else f"a history in the columns {', '.join(known.columns)}"
     return TableError(
         f"table {target} is {is_one}, and `delta.history` says otherwise: set it as it was, "
         "or give the pipeline another table and another `run.checkpoint`, as a resync changes no columns"
