@@ -23,6 +23,7 @@ from bridge.delta.table import Table
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.kafka.read_counts import ReadCounts
+from bridge.metrics import BatchReport, now_ms
 from bridge.metrics.steps import step
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.changes import changelog_decode, row_gate
@@ -258,6 +259,30 @@ def report(
         reader=reader,
         unexpected=stats.diverted + unexpected,
         warnings=warnings,
+    )
+
+
+def batch_report(applied: AppliedBatch, pipeline: str, batch: int, topic: str, table: Table) -> BatchReport:
+    """Report a batch of an ingest that is in `table`, as of now: what `applied` tells alone."""
+    merged = applied.merged
+    return BatchReport(
+        pipeline=pipeline,
+        verb="ingest",
+        batch=batch,
+        topic=topic,
+        version=merged.version,
+        table=table.id,
+        records_in=applied.read.records,
+        bytes_in=applied.read.bytes,
+        inserted=merged.inserted,
+        updated=merged.updated,
+        deleted=merged.deleted,
+        unchanged=applied.unchanged,
+        bad_records=applied.bad,
+        unexpected_rows=applied.unexpected,
+        committed_ms=now_ms(),
+        engine=applied.engine or None,
+        reader=applied.reader or None,
     )
 
 

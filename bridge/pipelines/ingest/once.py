@@ -36,7 +36,7 @@ from bridge.errors import BadRecordError, DefinitionError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
 from bridge.kafka.read_counts import ReadCounts
-from bridge.metrics import BatchReport, Listener, Summary, ignore, now_ms
+from bridge.metrics import Listener, Summary, ignore
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.batch_stats import collect_batch_stats
 from bridge.pipelines.changes.changelog_decode import Persist
@@ -150,24 +150,8 @@ class _Once:
                 decoded, compacted, merged, engine, progress.reader, unexpected, (*warnings, *more)
             )
         notices.add(*applied.warnings)
-        report = BatchReport(
-            pipeline=definition.name,
-            verb="ingest",
-            batch=progress.batch,
-            topic=str(self.source),
-            version=merged.version,
-            table=table.id,
-            records_in=decoded.read.records,
-            bytes_in=decoded.read.bytes,
-            inserted=merged.inserted,
-            updated=merged.updated,
-            deleted=merged.deleted,
-            unchanged=applied.unchanged,
-            bad_records=applied.bad,
-            unexpected_rows=applied.unexpected,
-            committed_ms=now_ms(),
-            engine=engine or None,
-            reader=progress.reader,
+        report = replace(
+            batch.batch_report(applied, definition.name, progress.batch, str(self.source), table),
             warning=notices.all(),
             seconds=time.monotonic() - started,
         )

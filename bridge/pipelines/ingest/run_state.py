@@ -24,12 +24,12 @@ from bridge.kafka import admin, source
 from bridge.kafka.admin import TopicState
 from bridge.kafka.group_offsets import starts_at_latest
 from bridge.kafka.offset_availability import check_offsets_available
-from bridge.metrics import BatchReport, Listener, PartitionRead, Summary, now_ms
+from bridge.metrics import Listener, PartitionRead, Summary, now_ms
 from bridge.metrics.steps import step, taken
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import row_gate
 from bridge.pipelines.changes.unfit_rows import with_constraints
-from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch
+from bridge.pipelines.ingest.batch import AppliedBatch, apply_batch, batch_report
 from bridge.pipelines.operations.maintain import Schedule
 from bridge.pipelines.runtime.lease import Lease
 from bridge.pipelines.runtime.monitoring import BatchHealth, IngestMonitor
@@ -132,22 +132,10 @@ class Bookkeeping:
         started: float,
     ) -> None:
         files = applied.merged.files or read_file_changes(self._table, applied.merged.version)
-        report = BatchReport(
-            pipeline=self._definition.name,
-            verb="ingest",
-            batch=self.progress.batch,
-            topic=self._definition.topic.title,
-            version=applied.merged.version,
-            table=self._table.id,
-            records_in=applied.read.records,
-            bytes_in=applied.read.bytes,
-            inserted=applied.merged.inserted,
-            updated=applied.merged.updated,
-            deleted=applied.merged.deleted,
-            unchanged=applied.unchanged,
-            bad_records=applied.bad,
+        name, topic = self._definition.name, self._definition.topic.title
+        report = replace(
+            batch_report(applied, name, self.progress.batch, topic, self._table),
             quarantined=self._quarantined(applied),
-            unexpected_rows=applied.unexpected,
             keys_in_two_partitions=applied.two_partitions,
             files_written=files.written,
             bytes_written=files.bytes_written,
@@ -158,11 +146,8 @@ class Bookkeeping:
             oldest_record_ms=applied.read.oldest_ms,
             newest_record_ms=applied.read.newest_ms,
             read_ms=applied.read.at_ms,
-            committed_ms=now_ms(),
             event_time_lag_seconds=health.event_time_lag_seconds,
             watermark_ms=health.watermark_ms,
-            engine=applied.engine or None,
-            reader=applied.reader or None,
             warning=health.warning,
             seconds=time.monotonic() - started,
             steps=taken(),
