@@ -28,7 +28,7 @@ from benchmarks.ground import Ground
 from benchmarks.jobs import Ran, commits
 from benchmarks.results import RECIPE, Entry
 from benchmarks.scale import Scale
-from benchmarks.topics import FLINK, FLINK_TYPES, PARTITIONS, ROW, SPARK
+from benchmarks.topics import FLINK_TYPES, PARTITIONS, ROW, SPARK, section
 from bridge import config
 from bridge.columns import row_fingerprint
 from bridge.definition import Definition, History
@@ -157,18 +157,10 @@ def _bridge(ground: Ground, load: _Load, topic: str, kind: _Kind) -> Entry:
 
 
 def _definition(ground: Ground, place: Path, load: _Load, topic: str, kind: _Kind) -> Definition:
-    options = {
-        "connector": "upsert-kafka",
-        "topic": topic,
-        "properties.bootstrap.servers": ground.broker.bootstrap,
-        "key.format": "json",
-        "value.format": "json",
-    }
-    shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-    ddl = f"CREATE TABLE t ({FLINK}{kind.more}, PRIMARY KEY (id) NOT ENFORCED) WITH ({shown})"
     file = place / "pipeline.yaml"
     file.write_text(
-        f"version: 1\nname: {PIPELINE}\ntopic:\n  ddl: |\n    {ddl}\ndelta: {{path: {place / 'table'}{kind.delta}}}\n"
+        f"{section(ground.broker, topic, more=kind.more)}name: {PIPELINE}\n"
+        f"delta: {{path: {place / 'table'}{kind.delta}}}\n"
         f"run: {{checkpoint: {place / 'checkpoint'}, max-offsets-per-batch: {load.batch}}}\n"
     )
     return config.load(file)

@@ -29,7 +29,7 @@ from benchmarks.ground import Ground
 from benchmarks.jobs import run
 from benchmarks.results import Entry
 from benchmarks.scale import SEED
-from benchmarks.topics import FLINK, Load
+from benchmarks.topics import Load, section
 from bridge.embedded.broker import Broker
 
 ROWS = 500_000
@@ -186,19 +186,13 @@ def _publish(ground: Ground, rows: int, guarantee: str) -> Entry:
     table = ground.tables.delta(rows, "bridge", place)
     ground.broker.create_topic(topic, partitions=4, config={"cleanup.policy": "compact"})
     options = {
-        "connector": "upsert-kafka",
-        "topic": topic,
-        "properties.bootstrap.servers": ground.broker.bootstrap,
-        "key.format": "json",
-        "value.format": "json",
         "sink.delivery-guarantee": guarantee,
         **({"sink.transactional-id-prefix": topic} if guarantee == "exactly-once" else {}),
     }
-    shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
     file = place / "pipeline.yaml"
     file.write_text(
-        f"version: 1\nname: {topic}\ntopic:\n  ddl: |\n    CREATE TABLE t ({FLINK}, PRIMARY KEY (id) NOT ENFORCED) "
-        f"WITH ({shown})\ndelta: {{path: {table}}}\nrun: {{checkpoint: {place / 'checkpoint'}}}\n"
+        f"{section(ground.broker, topic, options=options)}name: {topic}\ndelta: {{path: {table}}}\n"
+        f"run: {{checkpoint: {place / 'checkpoint'}}}\n"
         "publish: {start: snapshot}\n"
     )
     command = [sys.executable, "-m", "bridge", "publish", str(file)]

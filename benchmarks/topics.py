@@ -198,14 +198,25 @@ def produce(
     return time.perf_counter() - started
 
 
-def section(broker: Broker, topic: str, rows: TopicRows = ORDERS) -> str:
-    """The beginning of a pipeline file over a topic of these records: its version, and the section `topic`."""
-    options = {"topic": topic, "properties.bootstrap.servers": broker.bootstrap, **rows.options()}
-    shown = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-    return (
-        f"version: 1\ntopic:\n  ddl: |\n    CREATE TABLE t ({columns(rows.types)}, PRIMARY KEY (id) NOT ENFORCED) "
-        f"WITH ({shown})\n"
-    )
+def section(
+    broker: Broker,
+    topic: str,
+    rows: TopicRows = ORDERS,
+    *,
+    more: str = "",
+    options: Mapping[str, str] | None = None,
+) -> str:
+    """The beginning of a pipeline file over a topic of these records: its version, and the section `topic`, with `more`
+    columns and further options of the table."""
+    given = {
+        "topic": topic,
+        "properties.bootstrap.servers": broker.bootstrap,
+        **rows.options(),
+        **(options or {}),
+    }
+    shown = ", ".join(f"'{k}' = '{v}'" for k, v in given.items())
+    ddl = f"CREATE TABLE t ({columns(rows.types)}{more}, PRIMARY KEY (id) NOT ENFORCED) WITH ({shown})"
+    return f"version: 1\ntopic:\n  ddl: |\n    {ddl}\n"
 
 
 def send(broker: Broker, topic: str, load: Load, part: range) -> None:
