@@ -110,7 +110,7 @@ def _has_odd_decimal(texts: pa.StringArray, row: RowType) -> bool:
         if any(map(_ODD_DECIMAL.search, (_STRING.sub(b"", document), *numbers))):
             # Texts may look like such numbers, as an id of hexadecimal digits, and a DOUBLE may be one.
             decimals = _decimals_of(document, row)
-            if decimals is None or any(_ODD_DECIMAL.search(text.encode()) for text in decimals):
+            if decimals is None or any(_ODD_DECIMAL.search(text) for text in decimals):
                 return True
     return False
 
@@ -122,10 +122,12 @@ class _Members(tuple[tuple[str, object], ...]):
 _AS_WRITTEN = JSONDecoder(object_pairs_hook=_Members, parse_float=str, parse_int=str)
 
 
-def _decimals_of(document: bytes, row: RowType) -> list[str] | None:
+def _decimals_of(document: bytes, row: RowType) -> list[bytes] | None:
     """Return what the fields of `row` that are decimals have, as written; None where Python cannot read that."""
     try:
-        return list(_decimals_in(_AS_WRITTEN.decode(document.decode()), row))
+        texts = list(_decimals_in(_AS_WRITTEN.decode(document.decode()), row))
+        # A document may escape half of a pair of surrogates, which UTF-8 cannot write; it is no number in any case.
+        return [text.encode(errors="surrogatepass") for text in texts]
     except (ValueError, RecursionError):
         return None
 

@@ -307,13 +307,14 @@ def test_documents_that_need_a_full_decode(document: bytes, reason: str) -> None
         b'{"a":1.123456789012345678e-19,"b":-5E-7,"c":1e37}',
         rb'{"phone":"\u002B491e003","name":"\u00e9"}',
         b'{"a":1e003}',
+        rb'{"a":"1\udc00","small":1e-20}',
         b'{"a":' + b"7" * 300 + b"}",
         b'{"a":"' + b"x7" * 20_000 + b'","b":[' + b'{"c":1},' * 9000 + b'"]"]}',
         b'{"a" : "' + b"x" * 100_000 + b'", "b":"' + b'\\"' * 50_000 + b'"}',
         nested(900) + b" " * 300 + b"}",
         '{"ä":"名😀"}'.encode(),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_documents_that_are_no_reason(document: bytes) -> None:
     assert lines(document, b"{}").data == document + b"\n{}"
