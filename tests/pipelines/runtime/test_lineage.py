@@ -133,13 +133,13 @@ def origins(event: dict[str, Any], number: int = 0) -> dict[str, dict[str, str]]
 
 def test_a_run_that_fails_says_no_key(make: Make, spark: SparkSession, lake: Path) -> None:
     world = make(partitions=1)
-    world.send([('{"id":4711}', "no document")])
+    world.send([('{"id":471147114711}', "no document")])
     with pytest.raises(BadRecordError):
         ingest(spark, world.definition(run={"lineage": "events.jsonl"}))
     last = events_in(lake / "events.jsonl")[-1]
     assert last["eventType"] == "FAIL"
     assert last["run"]["facets"]["errorMessage"]["message"] == "BadRecordError"
-    assert "4711" not in (lake / "events.jsonl").read_text()
+    assert "471147114711" not in (lake / "events.jsonl").read_text()
 
 
 def test_a_pattern_stands_for_the_topics_that_are_there(make: Make, broker: Broker) -> None:
