@@ -67,8 +67,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # Hundreds of queries over a few rows: Spark's code generation and Java's second compiler do not pay back
             # what they cost. The demo, the jobs' tests and the acceptance cases run with both.
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-            # A worker keeps one session for thousands of tests, whose plans and table states fill 2 GB: Java then
-            # collects garbage for minutes.
+            # A worker keeps one session for thousands of tests. Their query plans filled 2 GB, and Java collected
+            # garbage for minutes; what holds the plans is not known.
             "spark.driver.memory": "3g",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
