@@ -15,6 +15,8 @@ from functools import reduce
 from itertools import accumulate
 from json import JSONDecoder
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
@@ -41,6 +43,8 @@ _DEEPEST = 1000
 _LONGEST_NAME = 50_000
 # A number of more than 1000 characters has three runs of digits at most.
 _LONG_DIGITS = b"0" * (_LONGEST_NUMBER // 3 - 2)
+# They are told from other text by each sixteenth byte, far faster than by all.
+_SAMPLED = 16
 
 # Decimals, bare or in a string, which may have escapes. Spark's path reads at most 1000 characters, and exponents of at
 # most three digits. Arrow reads more zeros, and it crashes at a number of many more decimal places than its type has
@@ -48,9 +52,14 @@ _LONG_DIGITS = b"0" * (_LONGEST_NUMBER // 3 - 2)
 _DECIMAL_HINTS = (b"e-", b"E-", b"e00", b"E00", b"e+00", b"E+00", rb"\u00", b"0" * 100)
 _SMALL = r"[eE]-0*(?:[2-9][0-9]|[0-9]{3})"
 _LONG = r"[.][0-9]{19,}[eE]-|0{100}"
-_MAYBE_ODD_DECIMAL = rf"{_SMALL}|{_LONG}|[eE][+-]?00[0-9]{{2}}|\\u00(?:[36][0-9]|45|2[bBdDeE])"
+_NUMERAL = r"[-+.0-9eE]|\\u00[0-9a-fA-F]{2}"
+# A whole number or string: ids of hexadecimal digits often have an e, a dash and digits between other letters.
+_MAYBE_ODD_DECIMAL = (
+    rf'[:,\[\s"](?:{_NUMERAL})*(?:{_SMALL}|{_LONG}|[eE][+-]?00[0-9]{{2}}|\\u00(?:[36][0-9]|45|2[bBdDeE]))'
+    rf'(?:{_NUMERAL})*[,\]}}\s"]'
+)
 _ODD_DECIMAL = re.compile(rf"[0-9.](?:{_SMALL}|[eE][+-]?[0-9]{{4}})|{_LONG}".encode())
-_NUMERALS_IN_STRING = re.compile(rb'"(?:[-+.0-9eE]|\\u00[0-9a-fA-F]{2})+"')
+_NUMERALS_IN_STRING = re.compile(rf'"(?:{_NUMERAL})+"'.encode())
 _NUMBER_IN_STRING = re.compile(rb'"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"')
 _ASCII_ESCAPE = re.compile(rb"\\u00([0-9a-fA-F]{2})")
 
@@ -150,7 +159,7 @@ def _is_decimal(type: DataType) -> bool:
 
 
 def _check_limits(texts: pa.StringArray, lengths: pa.Int32Array, data: bytes) -> None:
-    if _LONG_DIGITS in data.translate(_DIGITS_AS_ZERO):
+    if _may_have_long_digits(data) and _LONG_DIGITS in data.translate(_DIGITS_AS_ZERO):
         raise NotThisWay("a document may have a number of more than 1,000 characters")
     deep = texts.filter(pc.greater(lengths, 2 * _DEEPEST))
     if not len(deep):
@@ -163,6 +172,13 @@ def _check_limits(texts: pa.StringArray, lengths: pa.Int32Array, data: bytes) ->
         strings = _STRING_OR_NAME.finditer(text.as_buffer().to_pybytes())
         if any(s.end() - s.start() > _LONGEST_NAME for s in strings if s[1]):
             raise NotThisWay("a document has a name of more than 50,000 characters")
+
+
+def _may_have_long_digits(data: bytes) -> bool:
+    sampled: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8)[::_SAMPLED]
+    others = np.flatnonzero(sampled - np.uint8(ord("0")) > 9)
+    longest = np.diff(others, prepend=-1, append=len(sampled)).max() - 1
+    return bool(longest >= len(_LONG_DIGITS) // _SAMPLED)
 
 
 def _depth(document: bytes) -> int:
