@@ -67,9 +67,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # Hundreds of queries over a few rows: Spark's code generation and Java's second compiler do not pay back
             # what they cost. The demo, the jobs' tests and the acceptance cases run with both.
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-            # A worker keeps one session for thousands of tests. Their query plans filled 2 GB, and Java collected
-            # garbage for minutes; what holds the plans is not known.
-            "spark.driver.memory": "3g",
+            # A worker keeps one session for thousands of tests, and Delta the snapshot of each of their tables with the
+            # query plan of its state: these filled 2 GB, and Java collected garbage for minutes.
+            "spark.databricks.delta.delta.log.cacheSize": "32",
+            "spark.driver.memory": "2g",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.python.daemon.module": "tests.python_daemon",
