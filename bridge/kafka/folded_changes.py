@@ -1,8 +1,8 @@
-"""The last change of each key among the records of a range of a CDC topic, decoded and folded while they are read: by
-their places, or by a sequence first.
+"""The last change of each key among the records of a range, decoded and folded while they are read: by their places, or
+by a sequence first.
 
-A batch of such a topic is decoded whole, since only its documents tell the keys, and since Spark's path refuses a bad
-document whether it is superseded or not.
+A batch is decoded whole, since only documents tell the keys of a CDC topic, or a sequence, and since Spark's path
+refuses a bad document whether it is superseded or not.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Message
 
-from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, Places
+from bridge.arrow_formats.base import ArrowChanges, Places
 from bridge.kafka.range_parts import Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
+from bridge.kafka.record_decoders import RecordDecoder
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
@@ -31,16 +32,13 @@ _Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ChangeReading:
-    """How the records of a CDC topic are read, as plain values."""
+    """How records are read, as plain values."""
 
-    decoder: ChangeArrowDecoder
-    """Of the values, whose fields have the names of their columns."""
-    key_decoder: ArrowDecoder | None
-    """Of the records' keys, which must be good, and from which no column is taken; None for keys that are not read."""
+    decoder: RecordDecoder
     key: tuple[str, ...]
     """The table's key."""
     sequence: tuple[str, ...]
-    """The columns that order changes before their places do; the decoder reads them of before images, too."""
+    """The columns that order changes before their places do."""
     not_null: tuple[str, ...]
     """Columns that are declared NOT NULL."""
     watermark: str | None = None
@@ -58,10 +56,10 @@ class FoldedChanges:
     read: ReadCounts = field(default_factory=ReadCounts)
     newest: int | None = None
     """The newest value of the watermark column in a change so far, superseded ones included, in microseconds."""
-    _values: list[bytes | None] = field(default_factory=list)
-    _keys: set[bytes] = field(default_factory=set)
+    _records: list[Message] = field(default_factory=list)
+    """Those that are not decoded yet."""
     _bytes: int = 0
-    """Of `_values`."""
+    """Of their keys and values."""
     _tables: list[pa.Table] = field(default_factory=list)
     """In order: the table's columns, `__kind` and `__place`."""
     _all: list[pa.Table] = field(default_factory=list)
@@ -70,19 +68,13 @@ class FoldedChanges:
 
     def add(self, messages: Sequence[Message]) -> Added:
         """See RangePart.add."""
-        size = 0
-        for message in messages:
-            value = message.value()
-            self._values.append(value)
-            size += len(value or b"")
-        keys = [key for message in messages if (key := message.key()) is not None]
-        if self.reading.key_decoder is not None:
-            self._keys.update(keys)
+        size = sum(len(message.value() or b"") + len(message.key() or b"") for message in messages)
+        self._records.extend(messages)
         self._bytes += size
         grown = 0
-        if len(self._values) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
+        if len(self._records) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
             grown = self._decode()
-        return Added(size + sum(map(len, keys)), size + grown)
+        return Added(size, size + grown)
 
     def size(self) -> int:
         """See RangePart.size."""
@@ -114,12 +106,10 @@ class FoldedChanges:
 
     def _decode(self) -> int:
         """Decode and fold the records that are not decoded yet; returns how many bytes more are kept then."""
-        if not self._values and self._tables:
+        if not self._records and self._tables:
             return 0
         reading = self.reading
-        if self._keys and reading.key_decoder is not None:
-            reading.key_decoder.decode(pa.array(list(self._keys), pa.binary()))
-        changes = self._checked(reading.decoder.decode(pa.array(self._values, pa.binary())))
+        changes = self._checked(reading.decoder.changes(self.range, self._records))
         table = _fold(changes, reading, self._next_place)
         grown = int(table.nbytes) - self._bytes
         if reading.returns_all:
@@ -130,7 +120,7 @@ class FoldedChanges:
             (int(p[-1]) for p in (changes.addition_places, changes.retraction_places) if len(p)), default=0
         )
         self._tables.append(table)
-        self._values, self._keys, self._bytes = [], set(), 0
+        self._records, self._bytes = [], 0
         return grown
 
     def _checked(self, changes: ArrowChanges) -> ArrowChanges:

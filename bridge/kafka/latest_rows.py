@@ -1,7 +1,7 @@
 """The Spark tasks of the reader `consumer`: they read ranges of a topic and return the last row of each key.
 
 One job reads, compacts and decodes a batch: no shuffle, no cache. Keys are compared within their partition only, those
-of an upsert topic by their bytes; the caller compares the decoded keys of all partitions.
+of an upsert topic without a sequence by their bytes; the caller compares the decoded keys of all partitions.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Message
 
-from bridge.arrow_formats.base import ArrowDecoder, check_keys
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
 from bridge.kafka.range_consumer import read_ranges
 from bridge.kafka.range_parts import LatestValues, PartitionRange, RangePart
 from bridge.kafka.read_counts import ReadCounts
+from bridge.kafka.record_decoders import UpsertDecoder
 from bridge.kafka.record_metadata import metadata_columns
 from bridge.offsets import TopicPartition
 from bridge.rows import RowKind
@@ -79,16 +79,9 @@ class LatestRowsTask:
 
     settings: Mapping[str, Any]
     """librdkafka's; see `read_ranges`."""
-    key: ArrowDecoder
-    value: ArrowDecoder
-    key_columns: tuple[str, ...]
-    """The columns of the key decoder's rows, in their order."""
-    value_columns: tuple[str, ...]
-    """The columns of the value decoder's rows, in their order."""
+    decoder: UpsertDecoder
     columns: tuple[str, ...]
-    """The columns to return, in their order: those of the key from the key document, as in docs/adr/002."""
-    metadata: Mapping[str, str]
-    """The keys of METADATA columns by the columns' names."""
+    """The columns to return, in their order."""
     not_null: tuple[str, ...]
     """Columns that are declared NOT NULL."""
     watermark: str | None
@@ -125,7 +118,7 @@ class LatestRowsTask:
         deleted = [key for some in records for key, m in some if m.value() is None]
         tables = [self.upserts([fold for fold, _ in folds], upserted)]
         if deleted:
-            tables.append(self._table(self._keys(deleted), len(deleted), RowKind.DELETE))
+            tables.append(self._table(self.decoder.keys(deleted), len(deleted), RowKind.DELETE))
         rows = pa.concat_tables(tables, promote_options="default").combine_chunks()
         newest = {_name(fold.part.range): max(fold.newest) for fold, _ in folds if fold.newest}
         superseded = [table for fold, _ in folds for table in fold.superseded]
@@ -141,13 +134,13 @@ class LatestRowsTask:
     ) -> pa.Table:
         """The rows of records of these folds. Raises NotThisWay, for nulls where a column is NOT NULL, too."""
         columns = self.values([message.value() for some in records for _, message in some])
-        columns |= self._keys([key for some in records for key, _ in some])
-        if self.metadata:
+        columns |= self.decoder.keys([key for some in records for key, _ in some])
+        if metadata := self.decoder.metadata:
             found = [
-                metadata_columns(self.metadata, fold.part.range, [message for _, message in some])
+                metadata_columns(metadata, fold.part.range, [message for _, message in some])
                 for fold, some in zip(folds, records, strict=True)
             ]
-            columns |= {name: pa.chunked_array([each[name] for each in found]) for name in self.metadata}
+            columns |= {name: pa.chunked_array([each[name] for each in found]) for name in metadata}
         self._refuse_nulls(columns)
         begin = 0
         for fold, some in zip(folds, records, strict=True):
@@ -155,24 +148,15 @@ class LatestRowsTask:
             begin += len(some)
         return self._table(columns, begin, RowKind.UPDATE_AFTER)
 
-    def _keys(self, keys: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
-        if None in keys:
-            raise NotThisWay("a key is null")
-        decoded = self.key.decode(pa.array(keys, pa.binary()))
-        columns = dict(zip(self.key_columns, decoded.columns, strict=True))
-        check_keys(columns)
-        return columns
-
     def values(self, values: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         """The columns of the values. Raises NotThisWay, for nulls where a column is NOT NULL, too."""
-        decoded = self.value.decode(pa.array(values, pa.binary()))
-        columns = dict(zip(self.value_columns, decoded.columns, strict=True))
+        columns = self.decoder.values(values)
         self._refuse_nulls(columns)
         return columns
 
     def _refuse_nulls(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
         for name in self.not_null:
-            if name in columns and name not in self.key_columns and columns[name].null_count:
+            if name in columns and name not in self.decoder.key_columns and columns[name].null_count:
                 raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
 
     def _table(self, columns: Mapping[str, pa.ChunkedArray], rows: int, kind: RowKind) -> pa.Table:
@@ -228,7 +212,7 @@ def _name(range: PartitionRange) -> TopicPartition:
 
 @dataclass(frozen=True)
 class LatestChangesTask:
-    """The same for a CDC topic: everything a task needs, as plain values."""
+    """The same for a CDC topic, and for changes with a sequence: everything a task needs, as plain values."""
 
     settings: Mapping[str, Any]
     """librdkafka's; see `read_ranges`."""

@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
 from bridge.kafka.range_parts import PartitionRange
+from bridge.kafka.record_decoders import EventDecoder
 from bridge.rows import Change, RowKind, compact
 from bridge.ways import NotThisWay
 from tests.arrow_formats.against_spark import spec
@@ -42,7 +43,9 @@ def part(*key: str, **more: Any) -> FoldedChanges:
     decoder = made_changes(spec("debezium-json", _TYPES), (*key, *sequence))
     not_null, watermark = more.pop("not_null", ()), more.pop("watermark", None)
     returns_all = more.pop("returns_all", False)
-    reading = ChangeReading(decoder, key_decoder, key, sequence, not_null, watermark, returns_all)
+    reading = ChangeReading(
+        EventDecoder(decoder, key_decoder), key, sequence, not_null, watermark, returns_all
+    )
     return FoldedChanges(PartitionRange("t", 0, 0, 1), reading, **more)
 
 

@@ -23,6 +23,7 @@ from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
 from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask
 from bridge.kafka.read_counts import ReadCounts
+from bridge.kafka.record_decoders import EventDecoder, RecordDecoder, UpsertDecoder
 from bridge.offsets import Offsets, TopicPartition
 from bridge.pipelines.ingest.consumer_job import TIMEOUT_SECONDS, ConsumerJob, ranges_between
 from bridge.pipelines.ingest.writer_schemas import reading_unknown_schemas, with_writer_schemas
@@ -62,7 +63,8 @@ class ConsumerReader:
         self._decodes_all = not definition.compacts_first
         self._returns_all = definition.quarantines_rows
         self._partitions = {c.partition for c in definition.constraints if c.partition is not None}
-        self._make_task = self._upsert_task() if topic.is_upsert else self._change_task()
+        self._watermark = topic.schema.watermark.column if topic.schema.watermark else None
+        self._make_task = self._task()
         self._limit_bytes = definition.merge.max_batch_bytes
 
     def read(self, start: Offsets, end: Offsets, *, job_group: str | None = None) -> LatestBatch:
@@ -106,50 +108,63 @@ class ConsumerReader:
         """End the job of a `read` in another thread, which then raises Spark's error. Does nothing without one."""
         self._job.cancel(job_group)
 
-    def _upsert_task(self) -> Callable[[int], _Task]:
+    def _task(self) -> Callable[[int], _Task]:
         """Return what makes the task of a batch for a limit of bytes; it asks the schema registry."""
-        topic, schema = self._topic, self._topic.schema
-        key, value = topic.key, topic.value
-        if key is None:
-            raise NotThisWay("the topic has no key format")
-        key_decoder, value_decoder = arrow_decoder(key), arrow_decoder(value)
+        if not self._topic.is_upsert:
+            return self._change_task(self._event_decoder())
+        return self._change_task(self._upsert_decoder()) if self._sequence else self._latest_task()
+
+    def _latest_task(self) -> Callable[[int], _Task]:
+        decoder = self._upsert_decoder()
         return lambda limit_bytes: LatestRowsTask(
-            settings=for_consumer(topic),
-            key=with_writer_schemas(key_decoder, key),
-            value=with_writer_schemas(value_decoder, value),
-            key_columns=key.columns,
-            value_columns=value.columns,
+            settings=for_consumer(self._topic),
+            decoder=decoder(),
             columns=self._table.columns,
-            metadata={column.name: column.key for column in schema.metadata},
             decodes_all=self._decodes_all,
             returns_all=self._returns_all,
             not_null=self._not_null,
-            watermark=schema.watermark.column if schema.watermark else None,
+            watermark=self._watermark,
             timeout=TIMEOUT_SECONDS,
             limit_bytes=limit_bytes,
         )
 
-    def _change_task(self) -> Callable[[int], _Task]:
-        """The same for a CDC topic."""
-        topic, schema = self._topic, self._topic.schema
-        key, value = topic.key, topic.value
-        key_decoder = None if key is None else arrow_decoder(key)
-        decoder = change_arrow_decoder(value, (*schema.primary_key, *self._sequence))
+    def _change_task(self, decoder: Callable[[], RecordDecoder]) -> Callable[[int], _Task]:
+        """The same for records of which each counts."""
         return lambda limit_bytes: LatestChangesTask(
-            settings=for_consumer(topic),
+            settings=for_consumer(self._topic),
             reading=ChangeReading(
-                decoder=with_writer_schemas(decoder, value),
-                key_decoder=None
-                if key is None or key_decoder is None
-                else with_writer_schemas(key_decoder, key),
-                key=schema.primary_key,
+                decoder=decoder(),
+                key=self._key,
                 sequence=self._sequence,
                 not_null=self._not_null,
-                watermark=schema.watermark.column if schema.watermark else None,
+                watermark=self._watermark,
                 returns_all=self._returns_all,
             ),
             timeout=TIMEOUT_SECONDS,
             limit_bytes=limit_bytes,
+        )
+
+    def _upsert_decoder(self) -> Callable[[], UpsertDecoder]:
+        key, value, schema = self._topic.key, self._topic.value, self._topic.schema
+        if key is None:
+            raise NotThisWay("the topic has no key format")
+        key_decoder, value_decoder = arrow_decoder(key), arrow_decoder(value)
+        return lambda: UpsertDecoder(
+            key=with_writer_schemas(key_decoder, key),
+            value=with_writer_schemas(value_decoder, value),
+            key_columns=key.columns,
+            value_columns=value.columns,
+            metadata={column.name: column.key for column in schema.metadata},
+            sequence=self._sequence,
+        )
+
+    def _event_decoder(self) -> Callable[[], EventDecoder]:
+        key, value = self._topic.key, self._topic.value
+        key_decoder = None if key is None else arrow_decoder(key)
+        decoder = change_arrow_decoder(value, (*self._key, *self._sequence))
+        return lambda: EventDecoder(
+            with_writer_schemas(decoder, value),
+            None if key is None or key_decoder is None else with_writer_schemas(key_decoder, key),
         )
 
 

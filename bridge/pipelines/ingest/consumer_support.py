@@ -41,11 +41,6 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay("delta.history needs all changes, and consumers keep one of each key")
     if definition.delta.append_history is not None:
         raise NotThisWay("only Spark gives each change its kind and place (delta.history)")
-    sequence = definition.delta.sequence_by
-    if sequence and topic.is_upsert:
-        raise NotThisWay(
-            "delta.sequence-by orders the changes, and consumers keep the last record of each key"
-        )
     if definition.merge.engine is Engine.SPARK and not topic.appends:
         raise NotThisWay("merge.engine is spark")
     special = [c.name for c in schema.columns if not (isinstance(c, PhysicalColumn) or _is_given(c, topic))]
@@ -60,7 +55,7 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay(f"'properties.{java[0]}' is for Spark's reader")
     if topic.parallelism is not None:
         raise NotThisWay("scan.parallelism is for Spark's reader")
-    _refuse_undecoded(topic, sequence)
+    _refuse_undecoded(topic, definition.delta.sequence_by)
 
 
 def refuse_unsupported_table(definition: Definition, topic: Topic, table: Table) -> FileAppends | None:
