@@ -15,6 +15,9 @@ from bridge.kafka.range_parts import PartitionRange
 from bridge.kafka.record_metadata import metadata_columns
 from bridge.ways import NotThisWay
 
+_DECODED_BYTES = 8 << 20
+"""About so many bytes of values are decoded at once."""
+
 
 class RecordDecoder(Protocol):
     """Makes changes of records. It is sent to Python workers, so it is a plain value."""
@@ -92,5 +95,13 @@ class UpsertDecoder:
 
     def values(self, values: Sequence[bytes | None]) -> dict[str, pa.ChunkedArray]:
         """Return the columns of the values. Raises NotThisWay."""
-        decoded = self.value.decode(pa.array(values, pa.binary()))
+        decoded = _decoded(self.value, values)
         return dict(zip(self.value_columns, decoded.columns, strict=True))
+
+
+def _decoded(decoder: ArrowDecoder, payloads: Sequence[bytes | None]) -> pa.Table:
+    """The rows of the payloads, decoded some at a time: a decoder copies what it is given several times."""
+    times = 1 + sum(len(payload or b"") for payload in payloads) // _DECODED_BYTES
+    step = 1 + len(payloads) // times
+    parts = [payloads[at : at + step] for at in range(0, len(payloads), step)] or [payloads]
+    return pa.concat_tables([decoder.decode(pa.array(part, pa.binary())) for part in parts])
