@@ -133,8 +133,8 @@ class Engines:
 
         They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
         are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
-        Under `delta.history` they are a frame with one change for each key and sequence, and what is merged are the
-        changes of intervals that they make (`timeline`). With `deletes_others` rows that no change matches are deleted.
+        Under `delta.history` there is one change for each key and sequence, and what is merged are the changes of
+        intervals that they make (`timeline`). With `deletes_others` rows that no change matches are deleted.
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
@@ -146,8 +146,7 @@ class Engines:
             self._remembers = not self._memory.is_empty()
         memory = self._memory.on(table.spark)
         if table.target.history is not None:
-            assert isinstance(changes, DataFrame)
-            merged = self._merge_intervals(memory, changes, progress)
+            merged = self._merge_history(memory, changes, progress)
         else:
             newer, adds = self._settled(memory, changes, adds)
             try:
@@ -160,6 +159,17 @@ class Engines:
             warning = memory.forget(progress.newest_ms)
             self._forget_at = time.monotonic() + _FORGET_SECONDS
         return replace(merged, warnings=(warning,) if warning else ())
+
+    def _merge_history(
+        self, memory: DeleteMemory, changes: DataFrame | pa.Table, progress: IngestProgress
+    ) -> Merged:
+        if isinstance(changes, DataFrame):
+            return self._merge_intervals(memory, changes, progress)
+        frame = changes_frame(memory.table, changes).persist()
+        try:
+            return self._merge_intervals(memory, frame, progress)
+        finally:
+            frame.unpersist()
 
     def _merge_intervals(self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress) -> Merged:
         """Merge the changes of intervals; remembers the deletions among the changes first."""
@@ -302,8 +312,10 @@ class Engines:
 
 
 def changes_frame(table: Table, changes: pa.Table) -> DataFrame:
-    """The changes of a batch, the table's columns and `__kind`, as a frame of the table's session."""
-    schema = T.StructType([*table.fields, T.StructField(KIND, T.StringType())])
+    """The changes of a batch, those of the table's columns that they have and `__kind`, as a frame of the table's
+    session."""
+    fields = [f for f in table.fields if f.name in changes.column_names]
+    schema = T.StructType([*fields, T.StructField(KIND, T.StringType())])
     return frame_of(table.spark, changes, schema)
 
 

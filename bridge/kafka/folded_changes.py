@@ -45,6 +45,14 @@ class ChangeReading:
     """The watermark column, a timestamp."""
     returns_all: bool = False
     """Whether superseded rows are returned, too."""
+    is_history: bool = False
+    """Whether the last change of each key and sequence is kept, and not of each key alone."""
+
+    @property
+    def fold(self) -> tuple[list[str], list[str]]:
+        """The columns of which one change each is kept, and those that order these changes before their places do."""
+        key, sequence = list(self.key), list(self.sequence)
+        return ([*key, *sequence], []) if self.is_history else (key, sequence)
 
 
 @dataclass
@@ -210,9 +218,9 @@ def _placed(rows: pa.Table, kind: RowKind, places: Places) -> pa.Table:
 
 
 def _last_places(rows: pa.Table, places: Places, reading: ChangeReading) -> Places:
-    """Return the place of the last change of each key, by the sequence and then the place; null is a value of a key
-    like any other."""
-    key, sequence = list(reading.key), list(reading.sequence)
+    """Return the place of the last change of each key, by the sequence and then the place, or in a history of each key
+    and sequence; null is a value of a key like any other."""
+    key, sequence = reading.fold
     placed = rows.select([*key, *sequence])
     placed = placed.append_column(_PLACE, pa.array(places, pa.int64()))
     if not sequence:

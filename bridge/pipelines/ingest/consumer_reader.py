@@ -35,11 +35,11 @@ _Task: TypeAlias = LatestRowsTask | LatestChangesTask
 
 @dataclass(frozen=True)
 class LatestBatch:
-    """The last change of each key in a batch."""
+    """The changes of a batch that count."""
 
     changes: pa.Table
-    """The table's columns and `__kind`: '+U' or, with the columns of the key and the sequence only, '-D'. One row for
-    each key, in no order."""
+    """The columns of a change and `__kind`: '+U' or, with the columns of the key and the sequence only, '-D'. One row
+    for each key, or in a history for each key and sequence, in no order."""
     read: ReadCounts
     end: Offsets
     """Where the batch ends: at the end that was asked for or, in partitions of tasks that keep more than their share of
@@ -56,9 +56,11 @@ class ConsumerReader:
     """Reads batches of a topic for a pipeline that `refuse_unsupported` accepts."""
 
     def __init__(self, spark: SparkSession, definition: Definition, topic: Topic, table: Table) -> None:
-        self._topic, self._table = topic, table
+        self._topic = topic
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
         self._key, self._sequence = definition.primary_key, definition.delta.sequence_by
+        self._is_history = definition.delta.history is not None
+        self._columns = tuple(f.name for f in table.change_fields)
         self._not_null = not_null_columns(definition)
         self._decodes_all = not definition.compacts_first
         self._returns_all = definition.quarantines_rows
@@ -83,10 +85,10 @@ class ConsumerReader:
             self._topic.key,
             self._topic.value,
         )
-        changes = pa.concat_tables([p.table() for p in parts]).select([*self._table.columns, KIND])
+        changes = pa.concat_tables([p.table() for p in parts]).select([*self._columns, KIND])
         superseded = [rows for part in parts if (rows := part.superseded()) is not None]
-        keys = changes.select(list(self._key))
-        if keys.group_by(list(self._key)).aggregate([]).num_rows < keys.num_rows:
+        key = [*self._key, *(self._sequence if self._is_history else ())]
+        if changes.group_by(key).aggregate([]).num_rows < changes.num_rows:
             raise NotThisWay("a key is in two partitions, or written in two ways")
         for name in sorted(self._partitions):
             if _may_be_lost(changes[name]):
@@ -119,7 +121,7 @@ class ConsumerReader:
         return lambda limit_bytes: LatestRowsTask(
             settings=for_consumer(self._topic),
             decoder=decoder(),
-            columns=self._table.columns,
+            columns=self._columns,
             decodes_all=self._decodes_all,
             returns_all=self._returns_all,
             not_null=self._not_null,
@@ -139,6 +141,7 @@ class ConsumerReader:
                 not_null=self._not_null,
                 watermark=self._watermark,
                 returns_all=self._returns_all,
+                is_history=self._is_history,
             ),
             timeout=TIMEOUT_SECONDS,
             limit_bytes=limit_bytes,

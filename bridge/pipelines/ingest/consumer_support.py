@@ -37,8 +37,6 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         raise NotThisWay(f"only Spark fills values by delta.{key}")
     if definition.delta.soft_delete is not None:
         raise NotThisWay("only Spark keeps the values of deleted rows (delta.soft-delete)")
-    if definition.delta.history is not None:
-        raise NotThisWay("delta.history needs all changes, and consumers keep one of each key")
     if definition.delta.append_history is not None:
         raise NotThisWay("only Spark gives each change its kind and place (delta.history)")
     if definition.merge.engine is Engine.SPARK and not topic.appends:

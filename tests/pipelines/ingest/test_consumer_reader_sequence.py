@@ -1,4 +1,5 @@
-"""Consumers fold upsert topics by `delta.sequence-by` as Spark's path does, and as the fold in plain Python does."""
+"""Consumers fold upsert topics by `delta.sequence-by`, and for `delta.history`, as Spark's path does, and as the fold
+in plain Python does."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from confluent_kafka import Producer
 from bridge.kafka import admin
 from bridge.offsets import Offsets
 from bridge.pipelines.compare.verify import verify
-from bridge.rows import Change, RowKind, compact
+from bridge.rows import Change, RowKind, compact, intervals
 from tests.pipelines.ingest.test_consumer_reader import read, rows_of, rows_of_spark
 from tests.pipelines.world import Make, World, key, making, readers
 from tests.refusals import refusal
@@ -23,6 +24,7 @@ from tests.refusals import refusal
 AT = "at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'"
 COLUMNS = f"id BIGINT, name STRING, day DATE, {AT}, PRIMARY KEY (id) NOT ENFORCED"
 BY_TIME, BY_COLUMNS = "path: table, sequence-by: at", "path: table, sequence-by: [day, name]"
+HISTORY = f"{BY_TIME}, history: scd2"
 
 
 make = making(columns=COLUMNS, delta=BY_TIME, cleanup="delete", partitions=1)
@@ -60,7 +62,16 @@ class Sent:
         assert producer.flush(30) == 0
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The fold: id, name, day and time."""
+        """The fold: id, name, day and time; of a history also the time of the end."""
+        if self.world.delta == HISTORY:
+            return sorted(
+                (
+                    (id, each.row["name"], each.row["day"], each.start, each.end)
+                    for id, of_key in intervals(self.changes).items()
+                    for each in of_key
+                ),
+                key=str,
+            )
         found = [change.row or {} for change in compact(self.changes) if not change.kind.retracts]
         return sorted(((r["id"], r["name"], r["day"], r["at"]) for r in found), key=str)
 
@@ -68,17 +79,20 @@ class Sent:
 def sent(world: World, seed: int | None = None) -> Sent:
     seed = random.randrange(10**6) if seed is None else seed
     print(f"seed {seed}")
-    by = ("at",) if world.delta == BY_TIME else ("day", "name")
+    by = ("day", "name") if world.delta == BY_COLUMNS else ("at",)
     return Sent(world, by, random.Random(seed), [])
 
 
 def in_table(world: World) -> list[tuple[Any, ...]]:
-    rows = world.table().selectExpr("id", "name", "cast(day AS string)", "unix_millis(at)").collect()
-    return sorted((tuple(row) for row in rows), key=str)
+    end = ["unix_millis(__valid_to)"] if world.delta == HISTORY else []
+    rows = world.table().selectExpr("id", "name", "cast(day AS string)", "unix_millis(at)", *end)
+    return sorted((tuple(row) for row in rows.collect()), key=str)
 
 
 @pytest.mark.parametrize(
-    "delta", [BY_TIME, pytest.param(BY_COLUMNS, marks=pytest.mark.slow)], ids=["time", "columns"]
+    "delta",
+    [BY_TIME, pytest.param(BY_COLUMNS, marks=pytest.mark.slow), HISTORY],
+    ids=["time", "columns", "history"],
 )
 def test_consumers_read_what_spark_reads(make: Make, delta: str) -> None:
     """Of drawn records, cut into drawn ranges; keys are written in two ways."""
@@ -95,7 +109,9 @@ def test_consumers_read_what_spark_reads(make: Make, delta: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("delta", "gate"), [(BY_TIME, ""), (BY_COLUMNS, "quarantine")], ids=["time", "columns"]
+    ("delta", "gate"),
+    [(BY_TIME, ""), (BY_COLUMNS, "quarantine"), (HISTORY, ""), (HISTORY, "fail")],
+    ids=["time", "columns", "history", "history and gate"],
 )
 def test_drawn_histories_over_batches_and_restarts(make: Make, delta: str, gate: str) -> None:
     """The table after each run is the fold, whoever reads; records without a sequence are left to Spark."""
