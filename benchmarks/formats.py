@@ -27,7 +27,7 @@ from benchmarks.measure import Line, compare
 from benchmarks.rows import Shape, changes, rows
 from bridge.errors import BridgeError
 from bridge.formats import catalog
-from bridge.formats.base import PAYLOAD, FastPathDecoder, FrameChangeEncoder, FrameEncoder
+from bridge.formats.base import PAYLOAD, FastPathDecoder
 from bridge.options.formats import FORMATS
 from bridge.options.model import Support
 
@@ -117,14 +117,10 @@ class Bench:
     def _encoded(self, name: str, entry: Entry, shape: Shape) -> DataFrame:
         encoder: Any = catalog.get(name).encoder(shape.type, self._options(name, entry))
         source, before, after = self._input(shape, entry.changes), F.col("before"), F.col("after")
-        if entry.changes and isinstance(encoder, FrameChangeEncoder):
-            written = encoder.encode_change_into(source, before, after, PAYLOAD)
-        elif entry.changes:
-            written = source.withColumn(PAYLOAD, encoder.encode_change(before, after))
-        elif isinstance(encoder, FrameEncoder):
-            written = encoder.encode_into(source, F.col("row"), PAYLOAD)
+        if entry.changes:
+            written: DataFrame = encoder.encode_change(source, before, after, PAYLOAD)
         else:
-            written = source.withColumn(PAYLOAD, encoder.encode(F.col("row")))
+            written = encoder.encode(source, F.col("row"), PAYLOAD)
         return written.select(PAYLOAD)
 
     def _payloads(self, name: str, entry: Entry, shape: Shape) -> DataFrame:

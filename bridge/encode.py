@@ -15,7 +15,7 @@ from bridge.columns import AFTER, BEFORE, POSITION, ROUTE, col, members, retract
 from bridge.definition import FormatSpec, Topic
 from bridge.format_rules.invalid_texts import carries_invalid_texts, invalid_text
 from bridge.formats import catalog
-from bridge.formats.base import ChangeEncoder, Encoder, FrameChangeEncoder, FrameEncoder
+from bridge.formats.base import ChangeEncoder, Encoder
 from bridge.schema import ArrayType, DataType, MapType, MetadataColumn, RowType, ScalarType
 
 _KEY, _VALUE = "__key", "__value"
@@ -74,12 +74,8 @@ def encode_changes(sides: DataFrame, topic: Topic, *, pair: bool = False) -> Dat
         return F.when(col(which).isNotNull(), document)
 
     frame = _with_key(rows, topic, row)
-    encoder = _encoder(topic.value)
-    if isinstance(encoder, FrameChangeEncoder):
-        frame = encoder.encode_change_into(frame, side(BEFORE), side(AFTER), _VALUE)
-    else:
-        change = cast("ChangeEncoder", encoder).encode_change(side(BEFORE), side(AFTER))
-        frame = frame.withColumn(_VALUE, change)
+    encoder = cast("ChangeEncoder", _encoder(topic.value))
+    frame = encoder.encode_change(frame, side(BEFORE), side(AFTER), _VALUE)
     frame = _with_constants(frame, topic.value)
     record = _record(topic, row)
     key = topic.schema.primary_key
@@ -121,10 +117,7 @@ def _with_key(frame: DataFrame, topic: Topic, of: Callable[[str], Column]) -> Da
 
 
 def _encoded(frame: DataFrame, spec: FormatSpec, row: Column, name: str) -> DataFrame:
-    encoder = _encoder(spec)
-    if isinstance(encoder, FrameEncoder):
-        return encoder.encode_into(frame, row, name)
-    return frame.withColumn(name, encoder.encode(row))
+    return cast("Encoder", _encoder(spec)).encode(frame, row, name)
 
 
 def _record(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
@@ -140,7 +133,7 @@ def _metadata_of(topic: Topic, of: Callable[[str], Column]) -> list[Column]:
     return [column.alias(name) for name, column in metadata.items()]
 
 
-def _encoder(spec: FormatSpec) -> Encoder:
+def _encoder(spec: FormatSpec) -> Encoder | ChangeEncoder:
     return catalog.get(spec.name).encoder(spec.row, spec.options)
 
 

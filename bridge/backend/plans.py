@@ -30,10 +30,12 @@ def _cached(name: str, gateway: object) -> Column:
 def estimated_bytes(frame: DataFrame) -> int:
     """Return Spark's estimate of a frame's size, which is exact for a persisted frame that has been computed.
 
-    UNKNOWN_BYTES where this Spark does not tell.
+    UNKNOWN_BYTES where this Spark does not tell, and where it assumes more, as it does of what it knows nothing of.
     """
     return or_public(
-        lambda: int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())),
+        lambda: min(
+            UNKNOWN_BYTES, int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+        ),
         lambda: UNKNOWN_BYTES,
     )
 

@@ -43,8 +43,7 @@ def collect_changes(
     """Bring the changes into the driver as Arrow: the definition's columns, `more`, `__kind`, and which values each
     change keeps, where changes do.
 
-    Raises NotThisWay, before any of them comes, where Spark's cache has more bytes of them than `limits`
-    allow; give these for persisted changes only, as the size of others is unknown.
+    Raises NotThisWay, before any of them comes, where Spark's cache has more bytes of them than `limits` allow.
     """
     if limits is not None:
         limits.refuse_batch(estimated_bytes(changes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -48,7 +48,7 @@ def initial_load(
     progress: IngestProgress,
     semantics: MergeSemantics = upsert_by_key,
 ) -> MergeResult:
-    """Append the changes that `semantics` inserts, as `MergeEngine.merge` promises, if the table is empty.
+    """Append the changes that `semantics` inserts, as `merge_contract` promises, if the table is empty.
 
     `rows` of the changes are +I and +U. The write counts the table's rows while it runs. So Delta knows that it has
     read the table, and rows that another writer commits meanwhile make it fail, as they would a MERGE. `progress.key`
@@ -85,20 +85,6 @@ _FORGET_SECONDS = 600.0
 """So often a run looks for deletions to forget."""
 
 
-@dataclass(frozen=True)
-class Merged:
-    """A batch that is in the table."""
-
-    result: MergeResult
-    engine: Engine
-    reason: str
-    """Why this engine; empty for the driver that `auto` has chosen."""
-    warnings: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return told(self.engine.value, self.reason)
-
-
 class Engines:
     """The engines of one run, and the semantics that they execute.
 
@@ -128,8 +114,8 @@ class Engines:
         adds: int,
         progress: IngestProgress,
         deletes_others: bool = False,
-    ) -> Merged:
-        """Merge `changes` as `MergeEngine.merge` promises; `adds` of them are +I and +U.
+    ) -> MergeResult:
+        """Merge `changes` as `merge_contract` promises; `adds` of them are +I and +U.
 
         They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
         are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
@@ -162,7 +148,7 @@ class Engines:
 
     def _merge_history(
         self, memory: DeleteMemory, changes: DataFrame | pa.Table, progress: IngestProgress
-    ) -> Merged:
+    ) -> MergeResult:
         if isinstance(changes, DataFrame):
             return self._merge_intervals(memory, changes, progress)
         frame = changes_frame(memory.table, changes).persist()
@@ -171,7 +157,9 @@ class Engines:
         finally:
             frame.unpersist()
 
-    def _merge_intervals(self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress) -> Merged:
+    def _merge_intervals(
+        self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress
+    ) -> MergeResult:
         """Merge the changes of intervals; remembers the deletions among the changes first."""
         table, known = memory.table, memory.of_keys(changes) if self._remembers else None
         timeline = self._timeline(table, changes, memory.key, known).persist()
@@ -186,7 +174,7 @@ class Engines:
             )
         finally:
             timeline.unpersist()
-        return replace(merged, result=replace(merged.result, without_effect=without_effect))
+        return replace(merged, without_effect=without_effect)
 
     def _timeline(
         self, table: Table, changes: DataFrame, key: Sequence[str], deletions: DataFrame | None = None
@@ -227,23 +215,17 @@ class Engines:
         key: Sequence[str],
         adds: int,
         progress: IngestProgress,
-    ) -> Merged:
+    ) -> MergeResult:
         if self._driver is None:
             return self._merge_with_spark(table, changes, semantics, key, adds, progress, _CONFIGURED)
-        given = _with_engine(progress, Engine.DRIVER, self._reason)
+        engine = told(Engine.DRIVER.value, self._reason)
+        given = replace(progress, engine=engine)
         try:
-            if isinstance(changes, DataFrame):
-                result = self._driver.merge(
-                    table, changes, key=key, progress=given, persisted=True, semantics=semantics
-                )
-            else:
-                result = self._driver.merge_arrow(
-                    table, changes, key=key, progress=given, semantics=semantics
-                )
+            result = self._driver.merge(table, changes, key=key, progress=given, semantics=semantics)
         except NotThisWay as reason:
             why = self._why_spark(table, reason)
             return self._merge_with_spark(table, changes, semantics, key, adds, progress, why)
-        return Merged(result, Engine.DRIVER, self._reason)
+        return replace(result, engine=engine)
 
     def describe_choice(
         self, table: Table, changes: DataFrame, *, key: Sequence[str], deletes_others: bool = False
@@ -289,26 +271,21 @@ class Engines:
         adds: int,
         progress: IngestProgress,
         reason: str,
-    ) -> Merged:
+    ) -> MergeResult:
         changes = given if isinstance(given, DataFrame) else changes_frame(table, given)
         if adds and not self._has_rows:
-            load_reason = f"{reason}; the table was empty, so nothing was merged"
-            load_progress = _with_engine(progress, Engine.SPARK, load_reason).merging(table.target, key)
+            engine = told(Engine.SPARK.value, f"{reason}; the table was empty, so nothing was merged")
+            given = replace(progress, engine=engine).merging(table.target, key)
             try:
-                result = initial_load(table, changes, rows=adds, progress=load_progress, semantics=semantics)
+                result = initial_load(table, changes, rows=adds, progress=given, semantics=semantics)
             except NotThisWay:
                 self._has_rows = True
             else:
-                return Merged(result, Engine.SPARK, load_reason)
-        result = self._spark.merge(
-            table,
-            changes,
-            key=key,
-            progress=_with_engine(progress, Engine.SPARK, reason),
-            persisted=True,
-            semantics=semantics,
-        )
-        return Merged(result, Engine.SPARK, reason)
+                return replace(result, engine=engine)
+        engine = told(Engine.SPARK.value, reason)
+        given = replace(progress, engine=engine)
+        result = self._spark.merge(table, changes, key=key, progress=given, semantics=semantics)
+        return replace(result, engine=engine)
 
 
 def changes_frame(table: Table, changes: pa.Table) -> DataFrame:
@@ -317,7 +294,3 @@ def changes_frame(table: Table, changes: pa.Table) -> DataFrame:
     fields = [f for f in table.fields if f.name in changes.column_names]
     schema = T.StructType([*fields, T.StructField(KIND, T.StringType())])
     return frame_of(table.spark, changes, schema)
-
-
-def _with_engine(progress: IngestProgress, engine: Engine, reason: str) -> IngestProgress:
-    return replace(progress, engine=told(engine.value, reason))

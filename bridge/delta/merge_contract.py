@@ -1,30 +1,27 @@
-"""Defines what every merge engine promises, and what it reports of a batch.
+"""What every merge engine promises, and what it reports of a batch.
 
-An engine executes a statement of `merge_semantics`; what the statement means is no matter of the engine. Example:
+`merge` of an engine merges changes into a table as its `semantics` defines, and records `progress`, both in one commit
+or not at all. The changes are a persisted frame that would have the same rows if it were computed again: the table's
+columns, `__kind`, and what the semantics needs beside them; at most one of them matches a row. They may have KEPT (see
+`merge_semantics`). A batch without any effect is committed all the same, as the commit carries the progress.
 
-    engine: MergeEngine = SparkEngine()
-    result = engine.merge(table, changes, key=["id"], progress=progress)
-    result.inserted, result.updated, result.deleted
+`progress.batch` must follow the table's newest: Delta accepts each number once, from whichever run commits it first.
+
+It raises NotThisWay, with nothing written; ConcurrentRunError when another run has committed that batch; TableError
+when the table does not accept the rows, or when commits of other writers conflicted with every attempt (a few, with
+growing pauses). One suite of tests holds for all engines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from pyspark.sql import DataFrame
-
-from bridge.definition import Engine
 from bridge.delta.commit_files import FileChanges
-from bridge.delta.merge_semantics import MergeSemantics, upsert_by_key
-from bridge.delta.table import Table
-from bridge.ingest_progress import IngestProgress
 
 
 @dataclass(frozen=True)
 class MergeResult:
-    """What one MERGE did to the table."""
+    """What one MERGE or append did to the table."""
 
     version: int
     """The version that holds this batch."""
@@ -37,6 +34,9 @@ class MergeResult:
     """None where the engine does not know the actions of its commit."""
     without_effect: int | None = field(default=None, compare=False)
     """How many changes of keys had no effect; None where that is what the rows that were changed leave over."""
+    engine: str = field(default="", compare=False)
+    """The engine that was chosen and why, as `told` says; empty for an append."""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def unchanged(self, keys: int) -> int:
         """How many changes of so many keys had no effect; 0, too, where another writer has left several rows of a key,
@@ -44,44 +44,3 @@ class MergeResult:
         if self.without_effect is not None:
             return self.without_effect
         return max(0, keys - self.inserted - self.updated - self.deleted)
-
-
-class MergeEngine(Protocol):
-    """Merges changes into a table. One contract, and one suite of tests, for all engines."""
-
-    @property
-    def name(self) -> Engine:
-        """Its name in `merge.engine`."""
-        ...
-
-    def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
-        """Raise NotThisWay where `merge` would raise it for these persisted `changes`; writes nothing."""
-        ...
-
-    def merge(
-        self,
-        table: Table,
-        changes: DataFrame,
-        *,
-        key: Sequence[str],
-        progress: IngestProgress,
-        persisted: bool = False,
-        semantics: MergeSemantics = upsert_by_key,
-    ) -> MergeResult:
-        """Merge `changes` into `table` as `semantics` defines and record `progress`, both in one commit or not at all.
-
-        `changes`: the table's columns, `__kind`, and what `semantics` needs beside them; at most one change matches a
-        row. They may have KEPT (see `merge_semantics`). A batch without any effect is committed all the same, as the
-        commit carries the progress.
-
-        `persisted`: the caller has persisted `changes`, so that no copy is needed to read them twice. True only for a
-        frame that is cached and that would have the same rows if it were computed again.
-
-        `progress.batch` must follow the table's newest: Delta accepts each number once, from whichever run commits it
-        first.
-
-        Raises NotThisWay, with nothing written; ConcurrentRunError when another run has committed that batch;
-        TableError when the table does not accept the rows, or when commits of other writers conflicted with every
-        attempt (a few, with growing pauses).
-        """
-        ...

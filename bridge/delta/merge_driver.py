@@ -25,7 +25,6 @@ from pyspark.sql import DataFrame
 
 from bridge.backend.plans import estimated_bytes
 from bridge.columns import KIND, col
-from bridge.definition import Engine
 from bridge.delta.changes_in_driver import Limits, collect_changes
 from bridge.delta.commit_files import file_changes
 from bridge.delta.delta_errors import attempts, conflict_error, replaced_error, table_error
@@ -65,17 +64,15 @@ _COPIES_AT_ONCE = 2
 
 @dataclass
 class DriverEngine:
-    """See `merge_contract.MergeEngine`.
+    """See `merge_contract`.
 
     It refuses tables that the driver does not reach or of which it does not know all features and types
     (`driver_tables`), and batches beyond `limits`. One object serves one table at a time: it keeps what it knows of the
     table's log.
     """
 
-    name = Engine.DRIVER
-
     limits: Limits | None = None
-    """None: no limits. For changes that are not persisted only the touched files count, as their size is unknown."""
+    """None: no limits."""
     min_rows_a_change: int = _MIN_ROWS_A_CHANGE
     """Rows are marked where the touched files have so many for each change."""
     choose_rewrites: Callable[[Mapping[str, Action], Mapping[str, int], int], list[str]] = files_to_rewrite
@@ -94,32 +91,34 @@ class DriverEngine:
     def merge(
         self,
         table: Table,
-        changes: DataFrame,
-        *,
-        key: Sequence[str],
-        progress: IngestProgress,
-        persisted: bool = False,
-        semantics: MergeSemantics = upsert_by_key,
-    ) -> MergeResult:
-        """Merge as `MergeEngine.merge` promises. The changes are sent to the driver as Arrow."""
-        snapshot = self._newest(table)
-        refuse_unsupported_table(snapshot, key)
-        limits = self.limits if persisted else None
-        more = _statement(semantics, table, key).change_columns
-        source = collect_changes(table, changes, more, limits=limits)
-        return self._merge_within(limits, table, source, key, progress, semantics, snapshot)
-
-    def merge_arrow(
-        self,
-        table: Table,
-        changes: pa.Table,
+        changes: DataFrame | pa.Table,
         *,
         key: Sequence[str],
         progress: IngestProgress,
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
-        """Do as `merge`, with changes that are in the driver already: the columns that `merge` asks for."""
-        return self._merge_within(self.limits, table, changes, key, progress, semantics)
+        """Merge as `merge_contract` promises. The changes are sent to the driver as Arrow, if they are not there."""
+        statement, known = _statement(semantics, table, key), None
+        if isinstance(changes, DataFrame):
+            # The newest version a moment later takes the version of the commit, and is merged into then.
+            known = self._newest(table)
+            refuse_unsupported_table(known, key)
+            changes = collect_changes(table, changes, statement.change_columns, limits=self.limits)
+        refuse_unfit_properties(table, table.properties, progress.pipeline)
+        if self.limits is not None:
+            self.limits.refuse_batch(changes.nbytes)
+        for _ in attempts():
+            snapshot, known = known or self._newest(table), None
+            committed = snapshot.transactions.get(app_id(progress.pipeline))
+            if committed is not None and committed >= progress.batch:
+                return MergeResult(committed_version(table, progress), skipped=True)
+            refuse_unsupported_table(snapshot, key)
+            progress = following(table, progress, snapshot.version)
+            with _unreadable_files():
+                result = self._merge(table, snapshot, changes, statement, progress)
+            if result is not None:
+                return result
+        raise conflict_error(table, progress.batch)
 
     def rows_since(self, table: Table, changes: DataFrame, key: Sequence[str]) -> pa.Table:
         """The rows of a history that have the key of one of the persisted `changes` and do not end before the first
@@ -153,35 +152,6 @@ class DriverEngine:
         if self.limits is not None:
             self.limits.refuse_batch(result.nbytes)
         return result
-
-    def _merge_within(
-        self,
-        limits: Limits | None,
-        table: Table,
-        changes: pa.Table,
-        key: Sequence[str],
-        progress: IngestProgress,
-        semantics: MergeSemantics,
-        known: Snapshot | None = None,
-    ) -> MergeResult:
-        """`known`: the newest version a moment ago. A newer one takes the version of the commit, and is merged into
-        then."""
-        refuse_unfit_properties(table, table.properties, progress.pipeline)
-        if limits is not None:
-            limits.refuse_batch(changes.nbytes)
-        statement = _statement(semantics, table, key)
-        for _ in attempts():
-            snapshot, known = known or self._newest(table), None
-            committed = snapshot.transactions.get(app_id(progress.pipeline))
-            if committed is not None and committed >= progress.batch:
-                return MergeResult(committed_version(table, progress), skipped=True)
-            refuse_unsupported_table(snapshot, key)
-            progress = following(table, progress, snapshot.version)
-            with _unreadable_files():
-                result = self._merge(table, snapshot, changes, statement, progress)
-            if result is not None:
-                return result
-        raise conflict_error(table, progress.batch)
 
     def _newest(self, table: Table) -> Snapshot:
         known = self._snapshot

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from bridge.backend import HandleOfTable
 from bridge.backend.plans import estimated_bytes
 from bridge.columns import KIND, col, differs, same_key
-from bridge.definition import Engine
 from bridge.delta.delta_errors import (
     CONFLICTS,
     SCHEMA_CHANGED_MEANWHILE,
@@ -63,17 +62,12 @@ JOIN_SETTINGS = {
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """See `merge_contract.MergeEngine`. It supports every table and every batch."""
-
-    name = Engine.SPARK
+    """See `merge_contract`. It supports every table and every batch."""
 
     join_settings: Mapping[str, str] = field(default_factory=lambda: JOIN_SETTINGS)
-    """Settings for the MERGE of persisted changes."""
+    """Settings for a MERGE that reads only the rows that the changes may match."""
     max_named_keys: int = MAX_NAMED_KEYS
     """See `file_pruning.key_predicate`."""
-
-    def refuse(self, table: Table, changes: DataFrame, *, key: Sequence[str]) -> None:
-        """Refuse nothing."""
 
     def merge(
         self,
@@ -82,10 +76,9 @@ class SparkEngine:
         *,
         key: Sequence[str],
         progress: IngestProgress,
-        persisted: bool = False,
         semantics: MergeSemantics = upsert_by_key,
     ) -> MergeResult:
-        """Merge as `MergeEngine.merge` promises. Without `persisted` Delta makes a copy of the changes.
+        """Merge as `merge_contract` promises.
 
         Changes the settings of `table.spark` for this one MERGE and restores them, so no other thread may write in that
         session meanwhile.
@@ -93,7 +86,7 @@ class SparkEngine:
         refuse_unfit_properties(table, table.properties, progress.pipeline)
         statement = semantics(table.columns, key)
         predicate = KeyPredicate()
-        prunes = persisted and not statement.deletes_others
+        prunes = not statement.deletes_others
         if prunes:
             predicate = key_predicate(changes, key, TARGET, max_named=self.max_named_keys)
         # Spark makes a Bloom filter only of a side that has a filter; this one is true of every change.
@@ -101,7 +94,7 @@ class SparkEngine:
         if not (table.deletion_vectors or statement.all_effective or statement.deletes_others):
             changes = _effective(table, changes, statement, predicate.condition)
         merge_settings = self._settings_for(changes, predicate) if prunes else {}
-        if table.deletion_vectors and persisted:
+        if table.deletion_vectors:
             merge_settings |= MERGE_OF_CACHED_SOURCE
         conflict: Exception | None = None
         for _ in attempts():

@@ -99,52 +99,28 @@ class FastPathDecoder(Protocol):
 
 
 class Encoder(Protocol):
-    """Turns rows into payload bytes.
+    """Turns rows of an insert-only format into payload bytes.
 
-    frame.withColumn("value", encoder.encode(col("row")))
+    frame = encoder.encode(frame, col("row"), "value")
     """
 
-    def encode(self, row: Column) -> Column:
-        """Return a binary column, null exactly where `row` is null.
+    def encode(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        """Return `frame` with the binary column `name`, null exactly where `row` is null.
 
         Its evaluation fails (raise_error) for a row that the format cannot write, naming the field and the option that
         decides."""
         ...
 
 
-class ChangeEncoder(Encoder, Protocol):
-    """The encoder of a CDC format, whose `encode(row)` writes an insert.
+class ChangeEncoder(Protocol):
+    """Turns changes into payload bytes of a CDC format.
 
-    frame.withColumn("value", encoder.encode_change(col("before"), col("after")))
+    frame = encoder.encode_change(frame, col("before"), col("after"), "value")
     """
 
-    def encode_change(self, before: Column, after: Column) -> Column:
-        """Return a binary column: an insert where `before` is null, a delete where `after` is null, one update message
-        with both where neither is; null where both are."""
-        ...
-
-
-@runtime_checkable
-class FrameEncoder(Protocol):
-    """An encoder that also writes by columns that Spark compiles, where `encode` is one interpreted expression.
-
-    frame = encoder.encode_into(frame, col("row"), "value")
-    """
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """Return `frame` with the column `name`, equal to `encode(row)`."""
-        ...
-
-
-@runtime_checkable
-class FrameChangeEncoder(FrameEncoder, Protocol):
-    """A ChangeEncoder that is a FrameEncoder.
-
-    frame = encoder.encode_change_into(frame, col("before"), col("after"), "value")
-    """
-
-    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """Return `frame` with the column `name`, equal to `encode_change(before, after)`."""
+    def encode_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
+        """Return `frame` with the binary column `name`: an insert where `before` is null, a delete where `after` is
+        null, one update message with both where neither is; null where both are. Fails as `Encoder.encode` does."""
         ...
 
 
@@ -170,6 +146,6 @@ class Format(Protocol):
         Raises DefinitionError when the format cannot represent a type of `row`."""
         ...
 
-    def encoder(self, row: RowType, options: Options) -> Encoder:
+    def encoder(self, row: RowType, options: Options) -> Encoder | ChangeEncoder:
         """Return an encoder for rows of shape `row`, a ChangeEncoder unless insert-only; raises as `decoder` does."""
         ...

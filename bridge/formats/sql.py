@@ -170,7 +170,7 @@ class SqlDecoder(RowDecoder, ABC):
 
 
 class SqlEncoder(ABC):
-    """A `formats.base.FrameEncoder` by one SQL expression."""
+    """A `formats.base.Encoder` by one SQL expression."""
 
     @abstractmethod
     def payload(self, row: str, names: Names) -> str:
@@ -180,17 +180,13 @@ class SqlEncoder(ABC):
         """Return the row in the types that `payload` takes."""
         return row
 
-    def encode(self, row: Column) -> Column:
+    def encode(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
         """See Encoder.encode."""
-        return apply(self.typed(row), self.payload("row", Names()), "row")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into."""
         return with_sql_column(frame, self.typed(row), name, self.payload)
 
 
 class SqlChangeEncoder(ABC):
-    """A `formats.base.FrameChangeEncoder` by one SQL expression."""
+    """A `formats.base.ChangeEncoder` by one SQL expression."""
 
     @abstractmethod
     def change(self, before: str, after: str, names: Names) -> str:
@@ -200,21 +196,8 @@ class SqlChangeEncoder(ABC):
     def typed(self, row: Column) -> Column:
         """Return an image, or NULL, in the types that `change` takes."""
 
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode: an insert."""
-        return self.encode_change(F.lit(None), row)
-
-    def encode_change(self, before: Column, after: Column) -> Column:
+    def encode_change(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
         """See ChangeEncoder.encode_change."""
-        images = F.struct(self.typed(before).alias("before"), self.typed(after).alias("after"))
-        return apply(images, self.change("x.before", "x.after", Names()), "x")
-
-    def encode_into(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
-        """See FrameEncoder.encode_into: an insert."""
-        return self.encode_change_into(frame, F.lit(None), row, name)
-
-    def encode_change_into(self, frame: DataFrame, before: Column, after: Column, name: str) -> DataFrame:
-        """See FrameChangeEncoder.encode_change_into."""
         bound = f"{name}_before"
         with_before = frame.withColumn(bound, self.typed(before))
         made = with_sql_column(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -125,8 +125,8 @@ def _encoded(spark: SparkSession, spec: FormatSpec, pairs: list[tuple[_Row, _Row
         [T.StructField("i", T.IntegerType()), T.StructField("before", one), T.StructField("after", one)]
     )
     frame = spark.createDataFrame([(i, *p) for i, p in enumerate(pairs)], shape, verifySchema=False)
-    written: Column = encoder.encode_change(F.col("before"), F.col("after"))
-    return [bytes(row["e"]) for row in sorted(frame.select("i", written.alias("e")).collect())]
+    written = encoder.encode_change(frame, F.col("before"), F.col("after"), "e")
+    return [bytes(row["e"]) for row in sorted(written.select("i", "e").collect())]
 
 
 def _read_back(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -13,7 +13,7 @@ from bridge.columns import struct_type
 from bridge.definition import FormatSpec
 from bridge.errors import BridgeError
 from bridge.formats import catalog
-from bridge.formats.base import DecodedColumn
+from bridge.formats.base import DecodedColumn, Encoder
 from bridge.schema import RowType, quote
 from tests.cases import pipeline
 from tests.cases.bench import Bench
@@ -121,10 +121,10 @@ class _Document:
         return rows, found[_AT.error], decoder.skips_errors
 
     def encode(self, row: tuple[Any, ...]) -> str:
-        encoder = catalog.get(self.spec.name).encoder(self.spec.row, self.spec.options)
+        encoder = cast(Encoder, catalog.get(self.spec.name).encoder(self.spec.row, self.spec.options))
         shape = T.StructType([T.StructField("row", struct_type(self.spec.row))])
         frame = self.spark.createDataFrame([(row,)], shape, verifySchema=False)
-        made = frame.select(encoder.encode(F.col(quote("row"))).alias("e")).collect()[0]["e"]
+        made = encoder.encode(frame, F.col(quote("row")), "e").collect()[0]["e"]
         return bytes(made).decode()
 
     def python(self, row: list[Any]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from bridge.decode.documents import with_decoded
 from bridge.definition import FormatSpec
 from bridge.formats import catalog
 from tests.formats.made_up import registered
-from tests.formats.support import row_type, scalar
+from tests.formats.support import encoded, row_type, scalar
 
 
 def test_a_decoder_without_a_fast_path_decodes_fully(spark: SparkSession) -> None:
@@ -21,5 +21,5 @@ def test_a_decoder_without_a_fast_path_decodes_fully(spark: SparkSession) -> Non
             decoded, decoder = with_decoded(frame, spec, F.col("value"), "d", fast=fast)
             assert decoded.select("d.rows.row.v", "d.error").collect() == [(["abc"], None)]
             assert not decoder.skips_errors
-        encoded = catalog.get("upper").encoder(row, {}).encode(F.struct(F.lit("abc").alias("v")))
-        assert bytes(frame.select(encoded).collect()[0][0]) == b"ABC"
+        given = F.struct(F.lit("abc").alias("v"))
+        assert encoded(catalog.get("upper").encoder(row, {}), frame, "e", given).collect()[0].e == b"ABC"

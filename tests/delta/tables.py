@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
-from bridge.delta.merge_contract import MergeEngine, MergeResult
+from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_driver import DriverEngine
 from bridge.delta.merge_spark import JOIN_SETTINGS, SparkEngine
 from bridge.delta.table import Table, create_table
@@ -28,7 +28,7 @@ SMALL_TABLES = {
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
 }
 """With these, Spark's MERGE treats small tables as it treats large ones."""
-ENGINES: Mapping[str, MergeEngine] = {
+ENGINES: Mapping[str, SparkEngine | DriverEngine] = {
     "spark": SparkEngine(SMALL_TABLES),
     "marks": DriverEngine(min_rows_a_change=0),
     "copies": DriverEngine(min_rows_a_change=1 << 60),

@@ -100,7 +100,7 @@ def test_the_table_is_the_fold_by_sequence(engine: Engine, spark: SparkSession, 
         done += batch
         rows = {(r.history, r.k): {"v": r.v, "s": r.s, "n": r.n} for r in table.delta().toDF().collect()}
         assert rows == replay(compact(done))
-    repeated = engines.merge(table, frame_of(table, last), key=KEY, adds=adds, progress=at(BATCHES)).result
+    repeated = engines.merge(table, frame_of(table, last), key=KEY, adds=adds, progress=at(BATCHES))
     assert (repeated.inserted, repeated.updated, repeated.deleted) == (0, 0, 0)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from bridge.definition import Engine, MergeSettings
-from bridge.delta.engine_choice import Engines, Merged
+from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.table import Table
@@ -42,19 +42,19 @@ def test_auto_chooses_the_driver_and_records_it(spark: SparkSession, lake: Path)
     done = Engines(MergeSettings()).merge(
         table, batch(table, ("+U", 1, "a")), key=["id"], adds=1, progress=at(0)
     )
-    assert done == Merged(MergeResult(1, inserted=1), Engine.DRIVER, "")
-    assert recorded_engine(table) == str(done) == "driver"
+    assert done == MergeResult(1, inserted=1)
+    assert recorded_engine(table) == done.engine == "driver"
 
 
 def test_rows_are_marked_where_the_batch_is_small_for_the_files(spark: SparkSession, lake: Path) -> None:
     table, engines = made(spark, lake / "t", rows=[(i, "a") for i in range(31)]), Engines(MergeSettings())
     few, more = batch(table, ("+U", 1, "b"), ("-D", 2, None)), [("+U", i, "c") for i in range(3, 7)]
     done = engines.merge(table, few, key=["id"], adds=1, progress=at(0))
-    assert done.result == MergeResult(2, updated=1, deleted=1)
+    assert done == MergeResult(2, updated=1, deleted=1)
     assert any("deletionVector" in a["add"] for a in actions(table, 2) if "add" in a)
     assert engines.describe_choice(table, few, key=["id"]) == "driver"
     done = engines.merge(table, batch(table, *more), key=["id"], adds=4, progress=at(1))
-    assert (done.result, str(done)) == (MergeResult(3, updated=4), "driver")
+    assert (done, done.engine) == (MergeResult(3, updated=4), "driver")
     assert not any("deletionVector" in a["add"] for a in actions(table, 3) if "add" in a)
     assert content(table) == {
         (1, "b"),
@@ -71,17 +71,17 @@ def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_l
     table, engines = made(spark, lake / "t"), Engines(SMALL)
     first = batch(table, ("+U", 1, "a"), ("+I", 2, "a"), ("-D", 3, None))
     done = engines.merge(table, first, key=["id"], adds=2, progress=at(0))
-    assert done.result == MergeResult(1, inserted=2)
-    assert str(done) == recorded_engine(table)
-    assert str(done) == (
+    assert done == MergeResult(1, inserted=2)
+    assert done.engine == recorded_engine(table)
+    assert done.engine == (
         "spark (the batch has 0 MiB, more than 0 MiB; the table was empty, so nothing was merged)"
     )
     assert operation(table, 1) == "WRITE"
     done = engines.merge(
         table, batch(table, ("+U", 1, "b"), ("-D", 2, None)), key=["id"], adds=1, progress=at(1)
     )
-    assert (done.result.updated, done.result.deleted) == (1, 1)
-    assert str(done) == recorded_engine(table) == "spark (the batch has 0 MiB, more than 0 MiB)"
+    assert (done.updated, done.deleted) == (1, 1)
+    assert done.engine == recorded_engine(table) == "spark (the batch has 0 MiB, more than 0 MiB)"
     assert operation(table, 2) == "MERGE"
     assert content(table) == {(1, "b")}
 
@@ -89,7 +89,7 @@ def test_a_batch_that_is_too_large_fills_an_empty_table_and_is_merged_by_spark_l
 def test_a_batch_that_touches_too_much_goes_to_spark(spark: SparkSession, lake: Path) -> None:
     table = made(spark, lake / "t", rows=[(1, "a")])
     done = Engines(NARROW).merge(table, batch(table, ("+U", 1, "b")), key=["id"], adds=1, progress=at(0))
-    assert str(done) == "spark (the batch touches files of 0 MiB, more than 0 MiB)"
+    assert done.engine == "spark (the batch touches files of 0 MiB, more than 0 MiB)"
     assert content(table) == {(1, "b")}
 
 
@@ -100,7 +100,7 @@ def test_retractions_alone_need_no_table_with_rows(spark: SparkSession, lake: Pa
         done = Engines(wanted).merge(
             table, batch(table, ("-D", 1, None)), key=["id"], adds=0, progress=at(number)
         )
-        assert done.result == MergeResult(number + 1)
+        assert done == MergeResult(number + 1)
 
 
 def test_tables_that_the_driver_does_not_support(spark: SparkSession, lake: Path) -> None:
@@ -114,8 +114,7 @@ def test_tables_that_the_driver_does_not_support(spark: SparkSession, lake: Path
     with pytest.raises(TableError, match=re.escape(message)):
         Engines(MergeSettings(Engine.DRIVER)).merge(table, changes, key=["id"], adds=1, progress=at(0))
     done = Engines(MergeSettings()).merge(table, changes, key=["id"], adds=1, progress=at(0))
-    assert done.engine is Engine.SPARK
-    assert done.reason.startswith("column 'm' is MAP<STRING,BIGINT>; ")
+    assert done.engine.startswith("spark (column 'm' is MAP<STRING,BIGINT>; ")
 
 
 def test_a_configured_engine_is_used(spark: SparkSession, lake: Path) -> None:
@@ -125,7 +124,7 @@ def test_a_configured_engine_is_used(spark: SparkSession, lake: Path) -> None:
         done = Engines(wanted).merge(
             table, batch(table, ("+U", 1, engine.value)), key=["id"], adds=1, progress=at(number)
         )
-        assert str(done) == f"{engine.value} (set by merge.engine)"
+        assert done.engine == f"{engine.value} (set by merge.engine)"
         assert content(table) == {(1, engine.value)}
 
 
@@ -146,7 +145,7 @@ def test_changes_that_are_in_the_driver_are_merged_alike(
             key=["id"],
             adds=2,
             progress=at(number),
-        ).result
+        )
         for number, changes in enumerate(batches)
     ]
     assert [(r.inserted, r.updated, r.deleted) for r in done] == [(2, 0, 0), (1, 0, 1)]

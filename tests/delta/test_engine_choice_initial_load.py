@@ -82,7 +82,7 @@ def test_a_user_who_comes_first_is_not_overlooked(
         initial_load(table, changes, rows=1, progress=at(0))
     assert not log_file(table, 2).exists()
     done = Engines(MergeSettings(Engine.SPARK)).merge(table, changes, key=["id"], adds=1, progress=at(0))
-    assert done.result.updated == 1
+    assert done.updated == 1
     assert content(table) == {(1, "a"), (7, "user")}
 
 

@@ -108,7 +108,7 @@ def test_a_next_batch_finds_sparks_code_compiled(spark: SparkSession, lake: Path
         before = times.getCount()
         rows = [("+U", i, f"b{batch}") for i in draw.sample(range(1000), 100)]
         changes = frame(table, [*rows, ("-D", batch, None)]).dropDuplicates(["id"]).persist()
-        engine.merge(table, changes, key=["id"], progress=at(batch), persisted=True)
+        engine.merge(table, changes, key=["id"], progress=at(batch))
         compiled.append(times.getCount() - before)
         if compiled[-1] < 5:
             break
@@ -126,7 +126,7 @@ def test_files_beyond_the_bounds_are_not_even_opened(
     file = lake / "t" / beyond.split('"path":"')[1].split('"')[0]
     away = file.rename(file.with_suffix(".away"))
     changes = frame(table, [("+U", 2, "b"), ("-D", 1, None), ("+U", 50, "n")]).persist()
-    done = by_spark(table, changes, key=["id"], progress=at(0), persisted=True)
+    done = by_spark(table, changes, key=["id"], progress=at(0))
     assert done == MergeResult(3, 1, 1, 1)
     away.rename(file)
     assert content(table) == {(2, "b"), (50, "n"), (100, "a")}

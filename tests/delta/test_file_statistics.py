@@ -106,7 +106,7 @@ def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> N
     in_two_rows = DriverEngine(choose_rewrites=lambda *_: [])
     for number in range(0, len(rows), 2):  # so that each value is the least or the greatest of its file
         two = arrow(rows[number : number + 2], 0)
-        in_two_rows.merge_arrow(driver_table, two, key=["id"], progress=at(number))
+        in_two_rows.merge(driver_table, two, key=["id"], progress=at(number))
     changes = rows_of(spark, rows, 0)
     plain = changes.drop(KIND).repartitionByRange(len(rows) // 2, "id")
     plain.write.format("delta").mode("append").save(spark_table.target.path)
@@ -122,7 +122,7 @@ def no_row_is_missed(spark: SparkSession, place: Path, rows: Sequence[Row]) -> N
     ):
         for v, merge in enumerate(engines, 1):
             changes = rows_of(spark, rows, v)
-            done = merge(table, changes, key=KEY, progress=at(len(rows) + v), persisted=True)
+            done = merge(table, changes, key=KEY, progress=at(len(rows) + v))
             assert (done.inserted, done.updated) == (0, len(rows)), f"{merge} into {table}"
         assert table.delta().toDF().count() == len(rows)
 

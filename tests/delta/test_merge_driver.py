@@ -104,7 +104,7 @@ def test_many_small_batches(spark: SparkSession, lake: Path) -> None:
                 "__kind": [kind for kind, *_ in changes],
             }
         )
-        engine.merge_arrow(table, data, key=["id"], progress=at(number))
+        engine.merge(table, data, key=["id"], progress=at(number))
         if number == 30:
             table.delta().optimize().executeCompaction()
     jvm: Any = spark._jvm
@@ -236,7 +236,7 @@ def test_batches_that_are_left_to_others(spark: SparkSession, lake: Path) -> Non
         (Limits(1 << 30, 10), "the batch touches files of 0 MiB, more than 0 MiB"),
     ):
         with pytest.raises(NotThisWay, match=f"^{reason}$"):
-            DriverEngine(limits).merge_arrow(table, arrow, key=["id"], progress=at(0))
+            DriverEngine(limits).merge(table, arrow, key=["id"], progress=at(0))
     elsewhere = replace(table, location="hdfs://host/t")
     with pytest.raises(NotThisWay, match=r"^the table is stored in hdfs, which only Spark reaches$"):
         by_marks(elsewhere, three, key=["id"], progress=at(0))
@@ -251,7 +251,7 @@ def test_a_large_batch_does_not_come_into_the_driver(spark: SparkSession, lake: 
     context.setJobGroup("large", "a large batch")
     try:
         for refused in (
-            lambda: engine.merge(table, changes, key=["id"], progress=at(0), persisted=True),
+            lambda: engine.merge(table, changes, key=["id"], progress=at(0)),
             lambda: engine.refuse(table, changes, key=["id"]),
         ):
             with pytest.raises(NotThisWay, match=r"^the batch has 0 MiB, more than 0 MiB$"):

@@ -135,8 +135,8 @@ def test_rows_that_no_change_matches_are_deleted(
         given = frame(table, changes).persist()
         adds = sum(kind == "+U" for kind, *_ in changes)
         done = engines.merge(table, given, key=["id"], adds=adds, progress=at(batch), deletes_others=True)
-        assert str(done) == "spark (a truncate deletes rows that the batch does not name)"
-        assert (done.result.inserted, done.result.updated, done.result.deleted) == counts
+        assert done.engine == "spark (a truncate deletes rows that the batch does not name)"
+        assert (done.inserted, done.updated, done.deleted) == counts
         assert content(table) == set(rows.items())
     with pytest.raises(NotThisWay, match="a truncate deletes rows"):
         DriverEngine().merge(table, given, key=["id"], progress=at(9), semantics=after_truncate)

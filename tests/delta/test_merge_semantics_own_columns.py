@@ -274,7 +274,7 @@ def test_nested_columns_are_emptied_by_spark(spark: SparkSession, lake: Path) ->
         persisted = frame(table, changes).persist()
         progress = IngestProgress(pipeline, "run", batch, Offsets({("t", 0): batch}))
         engines = Engines(MergeSettings(), semantics_of(table.target))
-        return str(engines.merge(table, persisted, key=["id"], adds=1, progress=progress))
+        return engines.merge(table, persisted, key=["id"], adds=1, progress=progress).engine
 
     merge(table, "nested", 0, ("+U", 1, (1,), ["a"], {"k": 1}), ("+U", 2, None, None, {}))
     by = merge(other, "plain", 0, ("+U", 1, 7), ("-D", 2, None))

@@ -98,7 +98,7 @@ def test_settings_are_put_back_and_the_next_write_is_its_own(spark: SparkSession
     session.conf.set(BRIDGE_SETTINGS[2], "the user's note")
     table = made(spark, lake / "t").on(session)
     changes = frame(table, [("+U", 1, "a")]).persist()
-    merge(table, changes, key=["id"], progress=at(0), persisted=True)
+    merge(table, changes, key=["id"], progress=at(0))
     with pytest.raises(BridgeError):
         merge(table, frame(table, [("+U", 1, "b"), ("+U", 1, "c")]), key=["id"], progress=at(1))
     changes.unpersist()
@@ -236,7 +236,7 @@ def test_spark_shuffles_rows_with_a_match_alone(spark: SparkSession, lake: Path,
     changes = frame(table, [("+U", 7, "b"), ("-D", 1000, None), ("+U", -1, "n"), ("+U", 3000, "n")]).persist()
     last = max(_plans(spark), default=-1)
     with session_settings(spark, {"spark.sql.ui.explainMode": "formatted"}):  # with counts of rows
-        done = engine.merge(table, changes, key=["id"], progress=at(0), persisted=True)
+        done = engine.merge(table, changes, key=["id"], progress=at(0))
     assert done == MergeResult(2, 2, 1, 1)
     assert len(content(table)) == 2001
     plans = [plan for n, plan in _plans(spark).items() if n > last and sign in plan]

@@ -118,18 +118,18 @@ def test_rows_of_all_partition_types_are_merged_by_spark_alone(spark: SparkSessi
         )
     engines, wanted = Engines(MergeSettings()), rows(spark, "a")
     done = engines.merge(table, changes(wanted, "+U"), key=KEY, adds=wanted.count(), progress=at(0))
-    assert (str(done), done.result.inserted) == (
+    assert (done.engine, done.inserted) == (
         f"spark ({reason}; the table was empty, so nothing was merged)",
         wanted.count(),
     )
     assert shown(table.delta().toDF()) == shown(wanted)
     optimize(table)
     done = engines.merge(table, changes(rows(spark, "b"), "+U"), key=KEY, adds=wanted.count(), progress=at(1))
-    assert (done.result.updated, done.result.inserted) == (wanted.count(), 0)
+    assert (done.updated, done.inserted) == (wanted.count(), 0)
     assert shown(table.delta().toDF()) == shown(rows(spark, "b"))
     gone = rows(spark, "b").where("id % 2 = 0")
     done = engines.merge(table, changes(gone, "-D"), key=KEY, adds=0, progress=at(2))
-    assert done.result.deleted == gone.count()
+    assert done.deleted == gone.count()
     assert shown(table.delta().toDF()) == shown(rows(spark, "b").where("id % 2 = 1"))
 
 

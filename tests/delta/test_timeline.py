@@ -197,7 +197,7 @@ def test_the_table_is_the_oracle(engine: Engine, spark: SparkSession, lake: Path
     def merge(engines: Engines, changes: Sequence[Change], progress: IngestProgress) -> Any:
         frame = frame_of(table, changes).persist()
         adds = sum(not c.kind.retracts for c in changes)
-        return engines.merge(table, frame, key=KEY, adds=adds, progress=progress).result
+        return engines.merge(table, frame, key=KEY, adds=adds, progress=progress)
 
     def step() -> tuple[str, str | None, int, int | None, int]:
         values = dice.choice([None, 1, 2])

@@ -78,5 +78,5 @@ class UpperEncoder:
     def __init__(self, row: RowType) -> None:
         self.row = row
 
-    def encode(self, row: Column) -> Column:
-        return F.upper(row.getField(self.row.names[0])).cast("binary")
+    def encode(self, frame: DataFrame, row: Column, name: str) -> DataFrame:
+        return frame.withColumn(name, F.upper(row.getField(self.row.names[0])).cast("binary"))

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
-from bridge.formats.base import (
-    PAYLOAD,
-    ChangeEncoder,
-    Decoder,
-    Encoder,
-    FastPathDecoder,
-    FrameChangeEncoder,
-    FrameEncoder,
-)
+from bridge.formats.base import PAYLOAD, ChangeEncoder, Decoder, Encoder, FastPathDecoder
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 Outcome = tuple[list[tuple[str, Any]] | None, str | None]
@@ -55,34 +47,34 @@ def decode_all(
 
 
 def encode_all(
-    spark: SparkSession, encoder: Encoder, row: RowType, rows: Sequence[Any]
+    spark: SparkSession, encoder: Encoder | ChangeEncoder, row: RowType, rows: Sequence[Any]
 ) -> list[bytes | None]:
     """The bytes of each row; a row is a tuple in the order of `row`, or None."""
     frame = _frame(spark, row.spark(), [_arrow(r, row) for r in rows])
-    written = frame.withColumn("e", encoder.encode(F.col("x")))
-    return _bytes(
-        encoder.encode_into(written, F.col("x"), "p") if isinstance(encoder, FrameEncoder) else written
-    )
+    return _bytes(encoded(encoder, frame, "e", F.col("x")))
+
+
+def encoded(
+    encoder: Encoder | ChangeEncoder, frame: DataFrame, name: str, row: Column, before: Column | None = None
+) -> DataFrame:
+    """`frame` with the column `name`: the bytes of the row, or of its change from `before`."""
+    if hasattr(encoder, "encode_change"):
+        return encoder.encode_change(frame, F.lit(None) if before is None else before, row, name)
+    return encoder.encode(frame, row, name)
 
 
 def encode_changes(
-    spark: SparkSession, encoder: Encoder, row: RowType, changes: Sequence[tuple[Any, Any]]
+    spark: SparkSession, encoder: Encoder | ChangeEncoder, row: RowType, changes: Sequence[tuple[Any, Any]]
 ) -> list[bytes | None]:
     """The bytes of each (before, after) of a CDC format's encoder; each a row as for `encode_all`."""
     pair = row_type(before=row, after=row)
     frame = _frame(spark, pair.spark(), [_arrow(change, pair) for change in changes])
-    before, after = F.col("x.before"), F.col("x.after")
-    written = frame.withColumn("e", cast(ChangeEncoder, encoder).encode_change(before, after))
-    if isinstance(encoder, FrameChangeEncoder):
-        written = encoder.encode_change_into(written, before, after, "p")
-    return _bytes(written)
+    return _bytes(encoded(encoder, frame, "e", F.col("x.after"), F.col("x.before")))
 
 
 def _bytes(written: DataFrame) -> list[bytes | None]:
-    """The column `e`, in order; a column `p`, written by a FrameEncoder, is equal to it."""
-    rows = sorted(written.drop("x").collect())
-    assert [r["p"] for r in rows if "p" in r] == [r.e for r in rows if "p" in r]
-    return [None if r.e is None else bytes(r.e) for r in rows]
+    """The column `e`, in order."""
+    return [None if r.e is None else bytes(r.e) for r in sorted(written.drop("x").collect())]
 
 
 def _frame(spark: SparkSession, type: str, values: Sequence[Any]) -> DataFrame:

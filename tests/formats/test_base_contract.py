@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bridge.formats import catalog
-from bridge.formats.base import NEEDS_FULL_DECODE, Decoder, Encoder, FastPathDecoder, Format
+from bridge.formats.base import NEEDS_FULL_DECODE, ChangeEncoder, Decoder, Encoder, FastPathDecoder, Format
 from bridge.options import FORMATS
 from bridge.schema import ArrayType, MapType, RowType
 from tests.formats.shapes import SHAPES, Sample, Shape, options_of
-from tests.formats.support import decode_all, encode_all, encode_changes, plain, row_type, scalar
+from tests.formats.support import decode_all, encode_all, encode_changes, encoded, plain, row_type, scalar
 
 _FEW = settings(
     max_examples=1,
@@ -40,7 +40,7 @@ class _Subject:
         row, more = (shape.row, shape.options) if shape else (self.sample.plain, {})
         return self.format.decoder(row, {**self.given, **more})
 
-    def encoder(self, shape: Shape | None = None) -> Encoder:
+    def encoder(self, shape: Shape | None = None) -> Encoder | ChangeEncoder:
         row, more = (shape.row, shape.options) if shape else (self.sample.plain, {})
         return self.format.encoder(row, {**self.given, **more})
 
@@ -131,7 +131,7 @@ def test_days_and_moments_of_all_years_are_read_back(spark: SparkSession, subjec
     format, given = subject.format, dict(subject.given)
     if "timestamp_mapping.legacy" in given:  # whose default, true, has no type for TIMESTAMP_LTZ
         given["timestamp_mapping.legacy"] = False
-    written = written.withColumn("payload", format.encoder(shape, given).encode(F.col("row")))
+    written = encoded(format.encoder(shape, given), written, "payload", F.col("row"))
     read = written.withColumn("read", format.decoder(shape, given).decode(F.col("payload")))
     same = (
         read.selectExpr("read.rows[0].row <=> row AS same", "d", "m", "read.error")

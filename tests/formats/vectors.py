@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -27,11 +27,12 @@ from bridge.arrow_formats.catalog import arrow_decoder, arrow_encoder, change_ar
 from bridge.ddl import parse
 from bridge.definition import FormatSpec
 from bridge.formats import catalog
-from bridge.formats.base import NEEDS_FULL_DECODE, ChangeEncoder, FastPathDecoder
+from bridge.formats.base import NEEDS_FULL_DECODE, FastPathDecoder
 from bridge.options.formats import FORMATS
 from bridge.schema import RowField, RowType
 from bridge.ways import NotThisWay
 from tests.formats.shapes import options_of
+from tests.formats.support import encoded
 from tests.formats.vector_values import arrow_value, is_error, structs, tagged
 from tests.refusals import optional, refusal
 
@@ -209,19 +210,17 @@ def encode(spark: SparkSession, case: Case) -> dict[str, list[bytes | None]]:
     is_old = pa.array([e.kind in ("-U", "-D") for e in case.encoded])
     encoder = catalog.get(case.format).encoder(case.row, case.spec.options)
     frame = spark.createDataFrame(pa.table({"at": pa.array(range(len(rows))), "x": rows, "old": is_old}))
-    if FORMATS[case.format].insert_only:
-        written = encoder.encode(F.col("x"))
-    else:
-        changes = cast(ChangeEncoder, encoder)
-        before, after = F.when(F.col("old"), F.col("x")), F.when(~F.col("old"), F.col("x"))
-        written = changes.encode_change(before, after)
+    before, row = None, F.col("x")
+    if not FORMATS[case.format].insert_only:
+        before, row = F.when(F.col("old"), row), F.when(~F.col("old"), row)
+    frame = encoded(encoder, frame, "written", row, before)
     by_arrow = optional(arrow_encoder)(case.spec)
     texts = () if by_arrow is None else by_arrow.as_texts
     taken = [
         (F.col(f"x.{name}").cast("string") if name in texts else F.col(f"x.{name}")).alias(name)
         for name in (() if by_arrow is None else by_arrow.columns)
     ]
-    table = frame.coalesce(1).select("at", written.alias("written"), *taken).toArrow().sort_by("at")
+    table = frame.coalesce(1).select("at", "written", *taken).toArrow().sort_by("at")
     found = {"spark": table["written"].to_pylist()}
     if by_arrow is not None:
         given = {name: table[name].combine_chunks() for name in by_arrow.columns}

@@ -42,7 +42,7 @@ class AvroFormat:
         decoder = _AvroJsonDecoder if _is_json(options) else AvroDecoder
         return decoder(row, derived_schema(self.name, row, options))
 
-    def encoder(self, row: RowType, options: Options) -> AvroEncoder | _AvroJsonEncoder:
+    def encoder(self, row: RowType, options: Options) -> AvroEncoder:
         """See Format.encoder."""
         encoder = _AvroJsonEncoder if _is_json(options) else AvroEncoder
         return encoder(row, derived_schema(self.name, row, options))
@@ -143,21 +143,15 @@ class _AvroJsonDecoder(RowDecoder):
         )
 
 
-class _AvroJsonEncoder:
-    """Writes one record per row. Fails for a null where the table's type is NOT NULL."""
+class _AvroJsonEncoder(AvroEncoder):
+    """Writes Avro's JSON."""
 
-    def __init__(self, row: RowType, schema: Node) -> None:
-        self.row, self._schema = row, schema
-        self._json = JsonEncoder(_json_row(row, schema), JsonOptions())
-
-    def encode(self, row: Column) -> Column:
-        """See Encoder.encode."""
-        names = Names()
-        value = names.fresh()
-        failing = null_failures(value, self.row, self._schema, names, "avro")
-        json_row = _to_json(value, self.row, self._schema, names)
-        body = f"CASE WHEN {value} IS NULL THEN NULL {failing} ELSE {json_row} END"
-        return self._json.encode(apply(row.cast(self.row.spark()), body, value))
+    def payload(self, row: str, names: Names) -> str:
+        inner, json = names.lambdas(), JsonEncoder(_json_row(self.row, self.schema), JsonOptions())
+        failing = null_failures(row, self.row, self.schema, inner, AvroFormat.name)
+        json_row = _to_json(row, self.row, self.schema, inner)
+        made = f"CASE WHEN {row} IS NULL THEN NULL {failing} ELSE {json_row} END"
+        return let(names, made, lambda value: json.payload(value, names))
 
 
 def _json_row(row: RowType, schema: Node) -> RowType:

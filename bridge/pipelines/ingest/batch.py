@@ -78,8 +78,6 @@ class AppliedBatch:
     """Changes that the table already contained."""
     two_partitions: int = 0
     needed_full_decode: bool = False
-    engine: str = ""
-    """The merge engine and the reason for it; empty for appended rows."""
     reader: str = ""
     """What read the records, and why; see `metrics.BatchReport`."""
     unexpected: int = 0
@@ -124,8 +122,8 @@ def apply_batch(
         unexpected, warnings = judge_rows(compacted, definition)
         with step("merge", f"merging batch {progress.batch}"):
             progress = replace(progress, newest_ms=decoded.read.newest_ms, reader=told("spark", reader))
-            merged, engine, more = merge(decoded, compacted, definition, table, engines, progress)
-        return report(decoded, compacted, merged, engine, progress.reader, unexpected, (*warnings, *more))
+            merged = merge(decoded, compacted, definition, table, engines, progress)
+        return report(decoded, compacted, merged, progress.reader, unexpected, warnings)
 
 
 def read(polled: DataFrame, topic: Topic, start: Offsets, end: Offsets, bound: Offsets | None) -> DataFrame:
@@ -203,11 +201,10 @@ def merge(
     table: Table,
     engines: Engines,
     progress: IngestProgress,
-) -> tuple[MergeResult, str, tuple[str, ...]]:
+) -> MergeResult:
     """Write bad records to the quarantine, then commit the rows together with `progress`.
 
-    Returns what the commit did, the merge engine with the reason for it, and warnings. A run that dies between the two
-    writes finds its records in the quarantine and does not write them twice.
+    A run that dies between the two writes finds its records in the quarantine and does not write them twice.
     """
     target = table.on(decoded.records.sparkSession)
     stats = decoded.stats
@@ -217,10 +214,9 @@ def merge(
         failpoints.hit("ingest.put-aside")
     failpoints.hit("ingest.before-merge")
     if definition.topic.appends:
-        appended = append_batch(target, compacted.rows, rows=compacted.keys, progress=progress)
-        merged, engine, warnings = appended, "", tuple[str, ...]()
+        merged = append_batch(target, compacted.rows, rows=compacted.keys, progress=progress)
     else:
-        by_engine = engines.merge(
+        merged = engines.merge(
             target,
             compacted.rows,
             key=definition.primary_key,
@@ -228,19 +224,18 @@ def merge(
             progress=progress,
             deletes_others=decoded.truncate is not None,
         )
-        merged, engine, warnings = by_engine.result, str(by_engine), by_engine.warnings
         if decoded.truncate is not None:
             place = "{}-{} at offset {}".format(*decoded.truncate)
-            warnings += (f"{place}: a truncate has deleted the rows of all records before it",)
+            truncated = f"{place}: a truncate has deleted the rows of all records before it"
+            merged = replace(merged, warnings=(*merged.warnings, truncated))
     failpoints.hit("ingest.after-merge")
-    return merged, engine, warnings
+    return merged
 
 
 def report(
     decoded: Decoded,
     compacted: Compacted,
     merged: MergeResult,
-    engine: str,
     reader: str,
     unexpected: int,
     warnings: tuple[str, ...],
@@ -255,10 +250,9 @@ def report(
         two_partitions=compacted.two_partitions,
         newest_event_ms=stats.newest_event_ms,
         needed_full_decode=decoded.needed_full_decode,
-        engine=engine,
         reader=reader,
         unexpected=stats.diverted + unexpected,
-        warnings=warnings,
+        warnings=(*warnings, *merged.warnings),
     )
 
 
@@ -281,7 +275,7 @@ def batch_report(applied: AppliedBatch, pipeline: str, batch: int, topic: str, t
         bad_records=applied.bad,
         unexpected_rows=applied.unexpected,
         committed_ms=now_ms(),
-        engine=applied.engine or None,
+        engine=merged.engine or None,
         reader=applied.reader or None,
     )
 

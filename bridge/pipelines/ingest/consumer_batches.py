@@ -95,13 +95,11 @@ def apply_latest(
         progress=progress,
     )
     failpoints.hit("ingest.after-merge")
-    result = merged.result
     return AppliedBatch(
-        merged=result,
+        merged=merged,
         read=batch.read,
         newest_event_ms=batch.newest_event_ms,
-        unchanged=result.unchanged(batch.changes.num_rows),
-        engine=str(merged),
+        unchanged=merged.unchanged(batch.changes.num_rows),
         reader=progress.reader,
         unexpected=unexpected,
         warnings=(*warnings, *merged.warnings),

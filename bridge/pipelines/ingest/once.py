@@ -145,10 +145,8 @@ class _Once:
             self.lease.check()
             self._record(table)
             engines = Engines(definition.merge, semantics_of(definition.delta))
-            merged, engine, more = batch.merge(decoded, compacted, definition, table, engines, progress)
-            applied = batch.report(
-                decoded, compacted, merged, engine, progress.reader, unexpected, (*warnings, *more)
-            )
+            merged = batch.merge(decoded, compacted, definition, table, engines, progress)
+            applied = batch.report(decoded, compacted, merged, progress.reader, unexpected, warnings)
         notices.add(*applied.warnings)
         report = replace(
             batch.batch_report(applied, definition.name, progress.batch, str(self.source), table),

@@ -172,7 +172,6 @@ class _Run:
                     rows,
                     key=self.definition.row_key,
                     progress=next_progress,
-                    persisted=True,
                     semantics=semantics_of(self.definition.delta),
                 )
                 newest = folded.select(*_coordinates()).join(coordinates, _COORDINATES, "left_semi")

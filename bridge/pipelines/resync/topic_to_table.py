@@ -289,9 +289,7 @@ class _Run:
             # If this run ends between its two commits, neither the old order nor the old memory may go on.
             record_running_resync(self.table)
         semantics = merge_own_columns if self.definition.delta.merge_columns else repair_by_key
-        merged = SparkEngine().merge(
-            self.table, differences, key=key, progress=progress, persisted=True, semantics=semantics
-        )
+        merged = SparkEngine().merge(self.table, differences, key=key, progress=progress, semantics=semantics)
         failpoints.hit("resync.after-commit")
         return merged.version
 

@@ -250,7 +250,7 @@ class Result:
     def _merged(
         self, table: Table, changes: DataFrame | pa.Table, adds: int, progress: IngestProgress
     ) -> MergeResult:
-        return self.engines.merge(table, changes, key=self.plan.key, adds=adds, progress=progress).result
+        return self.engines.merge(table, changes, key=self.plan.key, adds=adds, progress=progress)
 
 
 def open_result(spark: SparkSession, state: ScriptState, plan: InsertPlan) -> Result:

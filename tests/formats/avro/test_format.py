@@ -320,10 +320,10 @@ def test_a_given_schema_is_written_and_the_registered_one_may_be_used(
     with pytest.raises(
         KafkaError, match=f"not registered under '{subject}', and 'auto.register.schemas' is false"
     ):
-        _confluent_FORMAT.encoder(_confluent_ROW, look_only).encode(F.col("x"))
+        encode_all(spark, _confluent_FORMAT.encoder(_confluent_ROW, look_only), _confluent_ROW, [])
     latest = {**registry_options, "properties.use.latest.version": "true"}
     with pytest.raises(KafkaError, match=f"subject '{subject}' has no schema to be the latest one"):
-        _confluent_FORMAT.encoder(_confluent_ROW, latest).encode(F.col("x"))
+        encode_all(spark, _confluent_FORMAT.encoder(_confluent_ROW, latest), _confluent_ROW, [])
     [written] = encode_all(
         spark,
         _confluent_FORMAT.encoder(_confluent_ROW, {**registry_options, "schema": given}),
@@ -341,12 +341,11 @@ def test_a_given_schema_is_written_and_the_registered_one_may_be_used(
         [(1, "x")],
     ) == [written]
     client.register_schema(subject, Schema(_record({"name": "a", "type": "string"}), "AVRO"))
+    changed = _confluent_FORMAT.encoder(_confluent_ROW, {**latest, "properties.max.retries": "1"})
     with pytest.raises(
         OptionError, match=r"'properties.use.latest.version': .* does not match the table schema"
     ):
-        _confluent_FORMAT.encoder(_confluent_ROW, {**latest, "properties.max.retries": "1"}).encode(
-            F.col("x")
-        )
+        encode_all(spark, changed, _confluent_ROW, [])
 
 
 def test_writing_needs_a_subject() -> None:
