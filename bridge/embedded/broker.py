@@ -140,14 +140,12 @@ class Broker(Server):
         folder: Path,
         *,
         port: int | None = None,
-        heap_mb: int = 512,
         listeners: Listeners | None = None,
         settings: Mapping[str, str] | None = None,
         version: str = jars.KAFKA_BROKER,
     ) -> None:
         self.folder = Path(folder).absolute()
         super().__init__(self.folder / "broker.log", port)
-        self._heap_mb = heap_mb
         self._listeners = listeners
         self._settings = settings or {}
         self._version = version
@@ -219,7 +217,7 @@ class Broker(Server):
         class_path = [p for pattern in _LOGGING for p in sorted(spark_jars.glob(pattern))]
         class_path += jars.fetch("broker", jars.broker_coordinates(self._version))
         logging = (self.folder / "log4j2.properties").as_uri()
-        heap = f"-Xmx{self._heap_mb}m"
+        heap = "-Xmx512m"
         return [
             jars.java(),
             heap,

@@ -1,7 +1,7 @@
 """Describes and creates topics, resolves where a reader starts and ends, and finds rights and releases.
 
-Every function opens one AdminSession of at most `timeout` seconds. For a broker that does not answer or refuses a
-request it raises KafkaError with the addresses and librdkafka's last error.
+Every function opens one AdminSession of at most `timeout` seconds, by default _TIMEOUT. For a broker that does not
+answer or refuses a request it raises KafkaError with the addresses and librdkafka's last error.
 """
 
 from __future__ import annotations
@@ -113,23 +113,22 @@ def describe(topic: Topic, *, timeout: float = _TIMEOUT) -> TopicState:
     )
 
 
-def topic_ids(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, str]:
+def topic_ids(topic: Topic) -> dict[str, str]:
     """Return Kafka's id of each of `topic.names`, "" from brokers without topic ids (before Kafka 2.8).
 
     A recreated topic of the same name has another id. Raises TopicMissingError, KafkaError.
     """
-    session = AdminSession(topic.properties, timeout)
-    topics = session.describe_topics(topic.names)
+    topics = AdminSession(topic.properties, _TIMEOUT).describe_topics(topic.names)
     ids = {name: str(description.topic_id or "") for name, description in topics.items()}
     return {name: "" if id == _NO_ID else id for name, id in ids.items()}
 
 
-def log_end_offsets(topic: Topic, *, timeout: float = _TIMEOUT) -> Offsets:
+def log_end_offsets(topic: Topic) -> Offsets:
     """Return the offset after the last record of each partition, even if its transaction is still open.
 
     It makes two requests over one connection, since a publish calls it with every batch. Raises as `describe` does.
     """
-    session = AdminSession(topic.properties, timeout)
+    session = AdminSession(topic.properties, _TIMEOUT)
     topics = session.describe_topics(topic.names)
     partitions = [(name, p.id) for name, description in topics.items() for p in description.partitions]
     return session.list_offsets(partitions, OffsetSpec.latest(), committed=False)  # type: ignore[no-untyped-call]
@@ -194,14 +193,13 @@ def ensure_topic(
     config: Mapping[str, str] | None = None,
     *,
     replication: int | None = None,
-    timeout: float = _TIMEOUT,
 ) -> bool:
     """Create a topic; return True when created, False when it exists already.
 
     `partitions` and `replication` None are the broker's defaults. An existing topic is not changed. Returns when the
     new topic can be described. Raises KafkaError.
     """
-    session = AdminSession(properties, timeout)
+    session = AdminSession(properties, _TIMEOUT)
     if session.topic_exists(name):
         return False
     new = NewTopic(
@@ -217,10 +215,10 @@ def ensure_topic(
     return True
 
 
-def topic_config(topic: Topic, name: str, key: str, *, timeout: float = _TIMEOUT) -> str | None:
+def topic_config(topic: Topic, name: str, key: str) -> str | None:
     """Return a setting of the topic `name`, by default the broker's; None when the login may not read it."""
     try:
-        configs = topic_configs(topic, [name], [key], timeout=timeout)
+        configs = topic_configs(topic, [name], [key])
     except KafkaError as refused:
         _log.info("%s of topic '%s' is not known: %s", key, name, refused)
         return None
@@ -243,11 +241,9 @@ def topic_configs(
     }
 
 
-def offsets_at_timestamp(
-    topic: Topic, partitions: Offsets, timestamp_ms: int, *, timeout: float = _TIMEOUT
-) -> Offsets:
+def offsets_at_timestamp(topic: Topic, partitions: Offsets, timestamp_ms: int) -> Offsets:
     """Return the first offset with this timestamp or a later one of each partition; no entry where there is none."""
-    session = AdminSession(topic.properties, timeout)
+    session = AdminSession(topic.properties, _TIMEOUT)
     return session.list_offsets(partitions.by_partition, OffsetSpec.for_timestamp(timestamp_ms))
 
 

@@ -67,28 +67,28 @@ def list_transactions(
 
 
 def abort_transactions(
-    spark: SparkSession, topic: Topic, *, others: bool = False, timeout: float = _TIMEOUT
+    spark: SparkSession, topic: Topic, *, others: bool = False
 ) -> tuple[list[Transaction], list[Transaction]]:
     """Abort the open transactions and wait for their end; return (aborted, others), as they were before.
 
     It fences their producers, as a restart of the publish would: a publish that is still running fails. Without
     `others` only transactions with `belongs_to_sink` are aborted. Raises as `list_transactions` does.
     """
-    prefix, deadline = _prefix(topic), time.monotonic() + timeout
-    with _admin(spark, topic, timeout) as ask:
+    prefix, deadline = _prefix(topic), time.monotonic() + _TIMEOUT
+    with _admin(spark, topic) as ask:
         ongoing = [t for t in _transactions(ask, prefix) if t.ongoing]
         aborted = [t for t in ongoing if others or t.belongs_to_sink]
         _end(ask, prefix, [t.id for t in aborted], deadline)
         return aborted, [t for t in ongoing if t not in aborted]
 
 
-def fence_shards(spark: SparkSession, topic: Topic, *, timeout: float = _TIMEOUT) -> None:
+def fence_shards(spark: SparkSession, topic: Topic) -> None:
     """Abort the open transactions of the publish's shards, fence their producers, and wait for the end.
 
     The driver's id, which is the prefix itself, is not fenced. Raises as `list_transactions` does.
     """
-    prefix, deadline = _prefix(topic), time.monotonic() + timeout
-    with _admin(spark, topic, timeout) as ask:
+    prefix, deadline = _prefix(topic), time.monotonic() + _TIMEOUT
+    with _admin(spark, topic) as ask:
         shards = [t.id for t in _transactions(ask, prefix) if t.belongs_to_sink and t.id != prefix]
         _end(ask, prefix, shards, deadline)
 
@@ -153,7 +153,7 @@ def _transaction(name: str, description: Any, belongs_to_sink: bool) -> Transact
 
 @contextmanager
 def _admin(
-    spark: SparkSession, topic: Topic, timeout: float, shadings: Sequence[str] = SHADINGS
+    spark: SparkSession, topic: Topic, timeout: float = _TIMEOUT, shadings: Sequence[str] = SHADINGS
 ) -> Iterator[_Ask]:
     """Open an AdminClient and provide a function for its requests, which raises KafkaError for their exceptions."""
     jvm = _jvm(spark)

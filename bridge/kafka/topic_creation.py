@@ -53,17 +53,17 @@ class FoundTopic:
         }
 
 
-def found_topics(topic: Topic, *, timeout: float = _TIMEOUT) -> list[FoundTopic]:
+def found_topics(topic: Topic) -> list[FoundTopic]:
     """Describe each of `topic.names`, or those that its pattern matches now, also missing ones.
 
     Raises TopicMissingError where a pattern matches none, and KafkaError.
     """
-    topic = resolve(topic, timeout=timeout)
-    session = AdminSession(topic.properties, timeout)
+    topic = resolve(topic)
+    session = AdminSession(topic.properties, _TIMEOUT)
     there = [name for name in topic.names if session.topic_exists(name)]
     if not there:
         return [FoundTopic(name, topic.connector) for name in topic.names]
-    state = describe(replace(topic, names=tuple(there)), timeout=timeout)
+    state = describe(replace(topic, names=tuple(there)))
     replicas = {name: found.partitions for name, found in session.describe_topics(there).items()}
     settings = _own_settings(session, there)
     earliest = state.earliest.by_partition
@@ -82,7 +82,7 @@ def found_topics(topic: Topic, *, timeout: float = _TIMEOUT) -> list[FoundTopic]
     ]
 
 
-def create_topic(topic: Topic, given: TopicCreation, *, timeout: float = _TIMEOUT) -> list[str]:
+def create_topic(topic: Topic, given: TopicCreation) -> list[str]:
     """Create the missing ones of `topic.names` and return them. What `given` does not say is that of `topic.create`,
     else the broker's default; a topic of upsert-kafka is compacted unless one of them sets its cleanup policy.
 
@@ -95,7 +95,7 @@ def create_topic(topic: Topic, given: TopicCreation, *, timeout: float = _TIMEOU
         given.replication or declared.replication,
         {**compacted, **declared.config, **given.config},
     )
-    return [name for name in topic.names if _create(topic, creation, name, timeout)]
+    return [name for name in topic.names if _create(topic, creation, name)]
 
 
 def _own_settings(session: AdminSession, names: list[str]) -> dict[str, dict[str, str]]:
@@ -112,43 +112,36 @@ def _own_settings(session: AdminSession, names: list[str]) -> dict[str, dict[str
     }
 
 
-def prepare_topics(topic: Topic, *, timeout: float = _TIMEOUT) -> list[str]:
+def prepare_topics(topic: Topic) -> list[str]:
     """Create the missing ones of `topic.names`, if `topic.create` is set; return warnings about the others.
 
     An existing topic is never changed: another number of partitions or cleanup policy than in `topic.create` is a
     warning, and so is an upsert topic that is not compacted. A login that may not read a topic's configuration gets no
     warning about it. Raises TopicMissingError for a missing topic without `topic.create`, KafkaError.
     """
-    created = {name for name in topic.names if topic.create and _create(topic, topic.create, name, timeout)}
-    counts = partition_counts(topic, timeout=timeout)
+    created = {name for name in topic.names if topic.create and _create(topic, topic.create, name)}
+    counts = partition_counts(topic)
     warnings: list[str] = []
     for name in topic.names:
         if name not in created:
-            warnings += _differences(topic, name, counts[name], timeout)
+            warnings += _differences(topic, name, counts[name])
     return warnings
 
 
-def partition_counts(topic: Topic, *, timeout: float = _TIMEOUT) -> dict[str, int]:
+def partition_counts(topic: Topic) -> dict[str, int]:
     """Return the number of partitions of each of `topic.names`. Raises TopicMissingError, KafkaError."""
     if not topic.names:  # a pattern that is not resolved
         return {}
-    session = AdminSession(topic.properties, timeout)
-    described = session.describe_topics(topic.names)
+    described = AdminSession(topic.properties, _TIMEOUT).describe_topics(topic.names)
     return {name: len(described[name].partitions) for name in topic.names}
 
 
-def _create(topic: Topic, creation: TopicCreation, name: str, timeout: float) -> bool:
-    return ensure_topic(
-        topic.properties,
-        name,
-        creation.partitions,
-        creation.config,
-        replication=creation.replication,
-        timeout=timeout,
-    )
+def _create(topic: Topic, creation: TopicCreation, name: str) -> bool:
+    replication = creation.replication
+    return ensure_topic(topic.properties, name, creation.partitions, creation.config, replication=replication)
 
 
-def _differences(topic: Topic, name: str, partitions: int, timeout: float) -> Iterator[str]:
+def _differences(topic: Topic, name: str, partitions: int) -> Iterator[str]:
     creation = topic.create or TopicCreation()
     if creation.partitions not in (None, partitions):
         yield (
@@ -158,7 +151,7 @@ def _differences(topic: Topic, name: str, partitions: int, timeout: float) -> It
     expected = creation.config.get(_POLICY)
     if expected is None and not topic.is_upsert:
         return
-    policy = topic_config(topic, name, _POLICY, timeout=timeout)
+    policy = topic_config(topic, name, _POLICY)
     if policy is None:
         return
     if topic.is_upsert and "compact" not in _values(policy):
