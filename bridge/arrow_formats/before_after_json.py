@@ -24,7 +24,7 @@ _WRAPPER = "payload"
 
 def debezium(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
     """Return the decoder of Debezium's documents, with Kafka Connect's schema or without. Raises NotThisWay."""
-    wrapper = _WRAPPER if CdcOptions.of(spec.name, spec.options).schema_include else ""
+    wrapper = _WRAPPER if CdcOptions.of(spec.options).schema_include else ""
     return _decoder(spec, key, DEBEZIUM, wrapper=wrapper, has_unavailable=True)
 
 
@@ -47,7 +47,7 @@ def _decoder(
         (RowField("before", before), RowField("after", row), RowField(words.field, ScalarType("STRING")))
     )
     document = RowType((RowField(wrapper, event),)) if wrapper else event
-    options = CdcOptions.of(spec.name, spec.options).json
+    options = CdcOptions.of(spec.options).json
     documents = JsonArrowDecoder(document, options.iso_8601, options.numbers)
     return BeforeAfterArrowDecoder(documents, row, before, words, bool(wrapper), has_unavailable)
 

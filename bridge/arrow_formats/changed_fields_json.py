@@ -37,7 +37,7 @@ _STRING = ScalarType("STRING")
 
 def canal(spec: FormatSpec, key: Sequence[str]) -> ChangeArrowDecoder:
     """Return the decoder of Canal's documents. Raises NotThisWay."""
-    options = CdcOptions.of(spec.name, spec.options)
+    options = CdcOptions.of(spec.options)
     if options.database_include is not None or options.table_include is not None:
         raise NotThisWay(f"{spec.name} has a pattern of databases or tables")
     return _decoder(spec, key, CANAL, several=True)
@@ -58,7 +58,7 @@ def _decoder(spec: FormatSpec, key: Sequence[str], words: Operations, *, several
             "columns of the PRIMARY KEY or of delta.sequence-by are not NOT NULL, and 'old' of "
             f"{spec.name} may have nulls for them"
         )
-    iso_8601 = CdcOptions.of(spec.name, spec.options).json.iso_8601
+    iso_8601 = CdcOptions.of(spec.options).json.iso_8601
     return ChangedFieldsArrowDecoder(spec.row, before, words, several, iso_8601)
 
 

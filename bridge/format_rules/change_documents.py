@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bridge.errors import OptionError
 from bridge.format_rules import json_options
 from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.schema import RowType
@@ -91,9 +90,6 @@ def null_is_not_absent(row: RowType, before: RowType) -> bool:
     return before == row or (len(before.fields) > 1 and any(f.type.nullable for f in before.fields))
 
 
-_JSON_ONLY = ("decode.json-parser.enabled", "fail-on-missing-field")
-
-
 @dataclass(frozen=True)
 class CdcOptions:
     """Flink's keys with `_` for `-` and `.`; `json` are the options by which fields are read and written."""
@@ -104,26 +100,17 @@ class CdcOptions:
     table_include: str | None = None
 
     @classmethod
-    def of(cls, format: str, options: Mapping[str, Any]) -> CdcOptions:
-        """Read `options`: keys without the format's prefix, typed as format_options.py declares them.
-
-        Raises OptionError for a key that `format` does not have, and what `JsonOptions.of` raises.
-        """
-        # Workers decode by this module, and need no options.
-        from bridge.options.format_options import CDC_JSON
-        from bridge.options.formats import FORMATS
-
-        shared = {option.key for option in CDC_JSON}
-        own = [option.key for option in FORMATS[format].options if option.key not in shared]
-        foreign = next((key for key in _JSON_ONLY if key in options), None)
-        if foreign is not None:
-            raise OptionError(f"unknown option '{format}.{foreign}': it is one of format 'json'")
-        own_values = {key.replace("-", "_").replace(".", "_"): options[key] for key in own if key in options}
-        json = JsonOptions.of({k: v for k, v in options.items() if k not in own})
-        return cls(replace(json, numbers=Numbers.TREES), **own_values)
+    def of(cls, options: Mapping[str, Any]) -> CdcOptions:
+        """Read `options`: keys without the format's prefix, typed as format_options.py declares them."""
+        return cls(
+            replace(JsonOptions.of(options), numbers=Numbers.TREES),
+            schema_include=options.get("schema-include", False),
+            database_include=options.get("database.include"),
+            table_include=options.get("table.include"),
+        )
 
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
     json_options.check(row)
-    CdcOptions.of(format, options)
+    CdcOptions.of(options)

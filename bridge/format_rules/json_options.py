@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
-
-_STANDARDS = ("SQL", "ISO-8601")
-_NULL_KEY_MODES = ("LITERAL", "FAIL", "DROP")
-_BOOLEANS = {"true": True, "false": False}
 
 
 class Numbers(Enum):
@@ -39,23 +35,18 @@ class JsonOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> JsonOptions:
-        """Read `options` (keys without the `json.` prefix; texts or typed values).
+        """Read `options`: keys without a prefix, typed as format_options.py declares them; others are passed over.
 
-        Raises OptionError for an unknown key, an illegal value, or a pair that excludes each other.
+        The map-null-key options have no effect: a Spark map has no null key (making one fails with NULL_MAP_KEY).
+        Raises OptionError for a pair that excludes each other.
         """
-        unknown = sorted(set(options) - set(_READERS))
-        if unknown:
-            raise OptionError(
-                f"unknown option 'json.{unknown[0]}'; json knows: {', '.join(sorted(_READERS))}"
-            )
-        read: dict[str, Any] = {}
-        for key, value in options.items():
-            name, reader = _READERS[key]
-            read[name] = reader(key, _plain(value))
-        # Checked and without effect: a Spark map has no null key (making one fails with NULL_MAP_KEY), so all
-        # map-null-key modes write the same; and json-parser.enabled chooses between parsers of Flink's.
-        read.pop("", None)
-        parsed = cls(**read)
+        parsed = cls(
+            fail_on_missing_field=options.get("fail-on-missing-field", False),
+            ignore_parse_errors=options.get("ignore-parse-errors", False),
+            iso_8601=options.get("timestamp-format.standard") == "ISO-8601",
+            plain_decimals=options.get("encode.decimal-as-plain-number", False),
+            ignore_null_fields=options.get("encode.ignore-null-fields", False),
+        )
         if parsed.fail_on_missing_field and parsed.ignore_parse_errors:
             raise OptionError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
         return parsed
@@ -65,54 +56,6 @@ def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> Non
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
     check(row)
     JsonOptions.of(options)
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
-
-
-def _boolean(key: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() not in _BOOLEANS:
-        raise OptionError(
-            f"option 'json.{key}': Unrecognized option for boolean: {value}. "
-            "Expected either true or false(case insensitive)"
-        )
-    return _BOOLEANS[str(value).lower()]
-
-
-def _standard(key: str, value: Any) -> bool:
-    if value not in _STANDARDS:
-        raise OptionError(
-            f"Unsupported value '{value}' for {key}. Supported values are [{', '.join(_STANDARDS)}]."
-        )
-    return bool(value == "ISO-8601")
-
-
-def _null_key_mode(key: str, value: Any) -> str:
-    if str(value).upper() not in _NULL_KEY_MODES:
-        raise OptionError(
-            f"Unsupported value '{value}' for option {key}. "
-            f"Supported values are [{', '.join(_NULL_KEY_MODES)}]."
-        )
-    return str(value).upper()
-
-
-def _text(key: str, value: Any) -> str:
-    return str(value)
-
-
-_READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
-    "fail-on-missing-field": ("fail_on_missing_field", _boolean),
-    "ignore-parse-errors": ("ignore_parse_errors", _boolean),
-    "timestamp-format.standard": ("iso_8601", _standard),
-    "map-null-key.mode": ("", _null_key_mode),
-    "map-null-key.literal": ("", _text),
-    "encode.decimal-as-plain-number": ("plain_decimals", _boolean),
-    "encode.ignore-null-fields": ("ignore_null_fields", _boolean),
-    "decode.json-parser.enabled": ("", _boolean),
-}
 
 
 CONNECT_ENVELOPE = r'^\s*\{\s*"schema"\s*:'

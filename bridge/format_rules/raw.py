@@ -9,7 +9,6 @@ from bridge.errors import DefinitionError, OptionError, UnsupportedError
 from bridge.schema import RowType, ScalarType, unsupported
 
 SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8}
-_ENDIANNESS = ("big-endian", "little-endian")
 
 # One unit of UTF-16 in hexadecimal digits that is no surrogate, or a pair of surrogates; by byte order.
 _BIG = "(?!D[89A-F])[0-9A-F]{4}|D[89AB][0-9A-F]{2}D[C-F][0-9A-F]{2}"
@@ -34,9 +33,6 @@ class RawShape:
     """The only field and the options, checked (RawFormatFactory)."""
 
     def __init__(self, row: RowType, options: Mapping[str, Any]) -> None:
-        unknown = sorted(set(options) - {"charset", "endianness"})
-        if unknown:
-            raise OptionError(f"unknown option 'raw.{unknown[0]}'; raw knows: charset, endianness")
         if len(row.fields) != 1:
             raise DefinitionError(
                 "The 'raw' format only supports single physical column. However the defined schema contains "
@@ -51,13 +47,7 @@ class RawShape:
             raise DefinitionError(f"The 'raw' format doesn't supports '{type.flink()}' as column type.")
         self.type = type
         self.charset = _charset(options.get("charset", "UTF-8"))
-        endianness = options.get("endianness", _ENDIANNESS[0])
-        if endianness not in _ENDIANNESS:
-            raise OptionError(
-                f"Unsupported endianness name: {endianness}. Valid values of 'raw.endianness' option are "
-                "'big-endian' and 'little-endian'."
-            )
-        self.big = endianness == _ENDIANNESS[0]
+        self.big = options.get("endianness") != "little-endian"
 
     def turned(self, bytes: str, *, big: bool) -> str:
         """Convert `bytes` of a number from the byte order of the options to the order `big`, or back."""

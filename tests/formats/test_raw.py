@@ -131,13 +131,6 @@ def test_null_is_a_null_of_every_type(spark: SparkSession, type: str) -> None:
             OptionError,
             "Unsupported 'raw.charset' name: GBK. Spark reads UTF-8, US-ASCII,",
         ),
-        (
-            {"a": scalar("INT")},
-            {"endianness": "middle"},
-            OptionError,
-            "Unsupported endianness name: middle. Valid values of 'raw.endianness' option are 'big-endian'",
-        ),
-        ({"a": scalar("INT")}, {"null-literal": ""}, OptionError, "unknown option 'raw.null-literal'"),
     ],
 )
 @pytest.mark.parametrize("side", ["decoder", "encoder"])

@@ -48,13 +48,13 @@ class _JsonChanges(ABC):
     ) -> ChangeDecoder:
         """See Format.decoder."""
         check(row)
-        read = CdcOptions.of(self.name, options)
+        read = CdcOptions.of(options)
         return self.decodes(row, read, Metadata(metadata, self.places), key=key)
 
     def encoder(self, row: RowType, options: Options) -> JsonChangeEncoder:
         """See Format.encoder."""
         check(row)
-        return self.writes(row, CdcOptions.of(self.name, options))
+        return self.writes(row, CdcOptions.of(options))
 
     @abstractmethod
     def writes(self, row: RowType, options: CdcOptions) -> JsonChangeEncoder:

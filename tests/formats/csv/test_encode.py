@@ -118,7 +118,6 @@ def test_lines_are_written_as_flink_writes_them(
         ({"escape-character": "\\t"}, "Option 'csv.escape-character' must be a string with single character"),
         ({"array-element-delimiter": "\U0001f600"}, "Option 'csv.array-element-delimiter' must be a string"),
         ({"field-delimiter": "\\n"}, "must not be a line break"),
-        ({"line-delimiter": "\n"}, "unknown option 'csv.line-delimiter'; csv knows: allow-comments, "),
     ],
 )
 def test_an_illegal_option_is_refused_in_flinks_words(options: dict[str, Any], words: str) -> None:
