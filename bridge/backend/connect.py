@@ -6,6 +6,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,12 @@ REFUSED = {
 
 _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
+
+
+def _close(client: Any) -> None:
+    # Python may collect the session in a thread of the client, which cannot wait for itself; pyspark closes what is left.
+    with suppress(RuntimeError):
+        client.close()
 
 
 class ClientFiles:
@@ -59,7 +66,7 @@ class ConnectBackend:
         self.files = ClientFiles()
         if (client := getattr(spark, "client", None)) is not None:
             # pyspark would close it while Python shuts down, when its threads no longer answer: the process would hang.
-            weakref.finalize(spark, client.close)
+            weakref.finalize(spark, _close, client)
 
     def can(self, feature: Feature) -> str | None:
         return REFUSED.get(feature)

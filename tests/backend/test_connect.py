@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bridge.backend import Feature
-from bridge.backend.connect import REFUSED, ClientFiles
+from bridge.backend.connect import REFUSED, ClientFiles, ConnectBackend
 from tests.backend.test_connect_server import ROOT, SUITES
 
 COMPUTE = (
@@ -50,3 +54,21 @@ def test_the_suites_that_run_through_a_server_exist(suite: str) -> None:
     file, _, test = suite.partition("::")
     text = (ROOT / file).read_text(encoding="utf-8")
     assert f"def {test.partition('[')[0] or 'test_'}" in text
+
+
+def test_a_session_may_be_collected_in_a_thread_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That thread cannot wait for itself to end, as `close` does."""
+    threads, ignored = ThreadPoolExecutor(1), list[object]()
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+
+    class Session:
+        class client:
+            close = threads.shutdown
+
+    session: Any = Session()
+    ConnectBackend(session)
+    gone = weakref.ref(session)
+    held = [session]
+    del session
+    threads.submit(held.clear).result()
+    assert gone() is None and ignored == []

@@ -3,6 +3,7 @@ with a session of a server."""
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -17,6 +18,8 @@ from bridge.backend import backend_of
 from bridge.delta.delta_errors import attempts
 from bridge.errors import BridgeError, GapError
 from bridge.kafka.task_errors import TaskErrors
+from bridge.pipelines.ingest.once import ingest_once
+from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.session import session_settings
 from tests.pipelines.world import Make, key, value
@@ -77,6 +80,33 @@ def test_ranges_are_read_between_chosen_offsets(make: Make, spark: SparkSession,
     assert [(row[0], row[1]) for row in world.rows()] == sorted(
         [(n, "b" if n < 10 else "a") for n in range(29)], key=str
     )
+
+
+def test_a_corrected_record_is_replayed(make: Make, spark: SparkSession) -> None:
+    world = make(sections="ingest: {bad-records: quarantine}\n", partitions=1, cleanup="delete")
+    world.send([(key(1), "{"), (key(2), "{"), (key(2), value(2, "newer"))])
+    ingest(spark, world.definition())
+    spark.sql(f"UPDATE delta.`{world.folder}/table_quarantine` SET value = CAST('{value(1, 'a')}' AS BINARY)")
+    done = replay(spark, world.definition())
+    assert (done.replayed, done.overtaken, done.still_bad) == (2, 1, 0)
+    assert [row[:2] for row in world.rows()] == [(1, "a"), (2, "newer")]
+
+
+def test_rows_from_elsewhere_get_their_intervals(make: Make, spark: SparkSession) -> None:
+    """Their fold reads a batch several times: the client takes no plan with an observed frame twice."""
+    columns = "id BIGINT, name STRING, at BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+    delta = "path: table, sequence-by: at, history: scd2"
+    world = make(columns=columns, delta=delta, partitions=1, cleanup="delete")
+
+    def row(name: str, at: int) -> str:
+        return json.dumps({"id": 1, "name": name, "at": at})
+
+    world.send([(key(1), row("topic", 20))])
+    ingest(spark, world.definition())
+    file = world.folder / "rows.json"
+    file.write_text(row("elsewhere", 10))
+    ingest_once(spark, world.definition(), f"json:{file}")
+    assert sorted((found[1], found[2]) for found in world.rows()) == [("elsewhere", 10), ("topic", 20)]
 
 
 def test_a_merge_that_lost_to_another_writer_is_repeated(

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge import compact
+from bridge.backend import is_connect
 from bridge.columns import BAD, KIND, POSITION, col, retracts
 from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition
@@ -136,7 +137,7 @@ def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPa
 class ReadCounter:
     """Counts what the first job over a frame has read. See `count_reads`."""
 
-    def __init__(self, observation: Observation, frame: DataFrame) -> None:
+    def __init__(self, observation: Observation | None, frame: DataFrame) -> None:
         self._observation, self._frame = observation, frame
 
     def value(self) -> ReadCounts:
@@ -163,6 +164,8 @@ class ReadCounter:
 
 def count_reads(frame: DataFrame) -> tuple[DataFrame, ReadCounter]:
     """Return `frame`, records of a topic, to be used in its place, and the counter of what is read of it."""
+    if is_connect(frame):  # its client takes no plan that has an observed frame twice, as a join with itself
+        return frame, ReadCounter(None, frame)
     observation = Observation()
     return frame.observe(observation, *_aggregates()), ReadCounter(observation, frame)
 
