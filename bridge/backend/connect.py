@@ -34,7 +34,7 @@ _Found = TypeVar("_Found")
 
 
 def _close(client: Any) -> None:
-    # Python may collect the session in a thread of the client, which cannot wait for itself; pyspark closes what is left.
+    # Python may collect the session in a thread of the client, which cannot wait for itself; pyspark then closes it.
     with suppress(RuntimeError):
         client.close()
 

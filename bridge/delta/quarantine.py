@@ -128,9 +128,15 @@ def quarantined_count(spark: SparkSession, target: DeltaTarget, pipeline: str) -
 
 
 def quarantined_records(spark: SparkSession, target: DeltaTarget, pipeline: str) -> DataFrame:
-    """The quarantined records of `pipeline`: Kafka's columns, as the source has them, and `topic_id`."""
+    """The quarantined records of `pipeline`: Kafka's columns, as the source has them, and `topic_id`.
+
+    Those of the newest version: later commits do not change what the frame has.
+    """
     with table_errors(target):
-        records = handle(spark, target).toDF().where(F.col("pipeline") == pipeline)
+        (version,) = handle(spark, target).history(1).select("version").collect()[0]
+        reader = spark.read.format("delta").option("versionAsOf", version)
+        rows = reader.table(target.table) if target.table else reader.load(target.path)
+        records = rows.where(F.col("pipeline") == pipeline)
     return records.withColumnRenamed("timestamp_type", "timestampType").drop(
         "pipeline", "reason", "batch", "quarantined_at", "replayed_by", *_ROWS_ONLY
     )

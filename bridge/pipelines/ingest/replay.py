@@ -121,10 +121,7 @@ class _Run:
         name, result = self.definition.name, Replay(self.definition.name)
         with ExitStack() as stack:
             persist = changelog_decode.persist_within(stack)
-            # Cut off from the quarantine table: after each commit there Spark would recompute all frames that read it.
-            quarantined = quarantine.quarantined_records(
-                self.table.spark, self.target, name
-            ).localCheckpoint()
+            quarantined = persist(quarantine.quarantined_records(self.table.spark, self.target, name))
             topic_id = quarantine.topic_id(self.state.ids)
             of_this_topic = F.coalesce(F.col("topic_id") == topic_id, F.lit(False))
             result = replace(result, former_topic=quarantined.where(~of_this_topic).count())
