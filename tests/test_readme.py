@@ -67,7 +67,7 @@ def test_the_pipeline_file_loads(tmp_path: Path) -> None:
 
 
 def test_the_settings_for_a_cluster_are_those_the_bridge_makes() -> None:
-    (snippet,) = [s.text for s in Page(DOCS / "spark-connect.md").snippets if s.language == "properties"]
+    (snippet,) = [s.text for s in Page(DOCS / "databricks.md").snippets if s.language == "properties"]
     shown = dict(line.split() for line in snippet.splitlines())
     assert shown.items() <= session.SESSION_SETTINGS.items()
     assert set(session.SESSION_SETTINGS) - set(shown) == {

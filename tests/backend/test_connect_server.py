@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 SUITES = (
     "tests/backend/through_connect.py",
+    "tests/backend/test_compute.py::test_the_table_knows_what_a_session_refuses",
     "tests/delta/test_table_state.py",
     "tests/delta/test_change_feed.py::test_a_feed_that_was_off_in_between",
     "tests/delta/test_change_feed.py::test_a_log_that_was_cleaned",
