@@ -190,15 +190,15 @@ def test_the_notebook_runs(
     for topic in ("orders", "orders_out"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
     write(broker.bootstrap, "orders", story)
-    shown: list[Any] = []
+    shown, pages = list[Any](), list[str]()
     chosen = {"kafka": broker.bootstrap, "catalog": "spark_catalog", "schema": schema}
     try:
-        *_, names = notebook(chosen, spark=spark, display=shown.append)
+        *_, names = notebook(chosen, spark=spark, display=shown.append, displayHTML=pages.append)
         assert names["ingested"].records_in == 300 and names["published"].records_out == len(present)
         assert names["checked"].verdict.state == "passed"
         assert {row.order_id for row in shown[0].collect()} == set(present)
-        assert (tmp_path / "spark_catalog" / schema / "reports" / "orders.html").is_file()
-        *_, names = notebook(chosen, spark=spark, display=shown.append)
+        assert pages == [(tmp_path / "spark_catalog" / schema / "reports" / "orders.html").read_text()]
+        *_, names = notebook(chosen, spark=spark, display=shown.append, displayHTML=pages.append)
         assert (names["ingested"].records_in, names["published"].records_out) == (0, 0)
         assert len({message.key() for message in messages(broker.bootstrap, "orders_out")}) == len(present)
         entries = {row.entry for row in spark.table(f"{schema}.bridge_state").collect()}

@@ -70,6 +70,14 @@ def check(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="With --init: replace an existing suite.")
     ] = False,
+    export_dp: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the suite as `dp.expect` of Databricks' pipelines, as far as a condition on a row says the "
+            "same, and check nothing. Needs no Spark.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
     metrics: Metrics = None,
@@ -90,15 +98,21 @@ def check(
         raise DefinitionError(f"--fail-on {fail_on}: legal values are error, warn")
     refuse_address(metrics, "`bridge check`")
     screen, definition = Screen(quiet=quiet or json), load_pipeline(file, insert, table)
+    only = "--init" if init else "--export-dp"
+    judged = since is not None or fail_on or junit or markdown or data_docs or scheduled
+    if (init or export_dp) and (judged or (init and export_dp)):
+        raise DefinitionError(
+            f"{only} runs no check: leave out --since, --fail-on, --junit, --markdown, --data-docs, --scheduled"
+            f"{' and --export-dp' if init else ''}"
+        )
     if init:
-        if since is not None or fail_on or junit or markdown or data_docs or scheduled:
-            raise DefinitionError(
-                "--init runs no check: leave out --since, --fail-on, --junit, --markdown, --data-docs and --scheduled"
-            )
         _init(screen, definition, overwrite, json, master, conf)
         return
     if overwrite:
         raise DefinitionError("--overwrite has no effect without --init")
+    if export_dp:
+        _export(screen, definition, export_dp, json)
+        return
     from bridge.pipelines.quality.check import check as run
 
     with process.session(screen, definition, master, conf) as spark:
@@ -147,6 +161,28 @@ def _init(
         rows=rows,
         json=json,
     )
+
+
+def _export(screen: Screen, definition: Definition, file: Path, json: bool) -> None:
+    from bridge.delta.table_checks import sql_name
+    from bridge.quality.dp_expect import export
+    from bridge.quality.report import write
+    from bridge.quality.suite import load
+
+    if definition.quality is None:
+        raise DefinitionError(
+            f"{definition.name!r} has no `quality` section: add `quality: {{suite: expectations/NAME.json}}`"
+        )
+    suite = load(definition.quality.suite)
+    text, left = export(suite, sql_name(definition.delta))
+    write(text, file, "the file of expectations")
+    rows = {
+        "file": str(file),
+        "exported": str(len(suite) - len(left)),
+        "not exported": "\n".join(left) or "none",
+    }
+    counted = {"file": str(file), "exported": len(suite) - len(left), "not_exported": list(left)}
+    screen.result(f"expectations of {suite.name}", counted, rows=rows, json=json)
 
 
 def failure_threshold(definition: Definition, fail_on: str | None) -> str | None:

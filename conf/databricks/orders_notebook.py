@@ -36,6 +36,8 @@ print(published)
 
 checked = check(spark, orders)
 print(checked.verdict.state, checked.report)
+with open(checked.report, encoding="utf-8") as report:
+    displayHTML(report.read())
 
 # COMMAND ----------
 

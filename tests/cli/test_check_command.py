@@ -111,3 +111,16 @@ def test_fail_on_overrides_the_file(
 def test_an_illegal_level_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "absent.yaml", "--fail-on", "info"]) == 2
     assert "--fail-on info: legal values are error, warn" in capsys.readouterr().err
+
+
+def test_a_suite_is_exported_without_a_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "orders.json").write_text(json.dumps(SUITE))
+    loaded(tmp_path, WHOLE + "quality: {suite: orders.json}\n")
+    (file,) = tmp_path.glob("*.yaml")
+    made = tmp_path / "made" / "expectations.py"
+    assert main(["check", str(file), "--export-dp", str(made), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["exported"], len(found["not_exported"])) == (1, 1)
+    assert '@dp.expect("name values must never be null.", "`name` IS NOT NULL")' in made.read_text()
+    assert main(["check", str(file), "--export-dp", str(made), "--init"]) == 2
+    assert "--init runs no check: leave out" in capsys.readouterr().err

@@ -105,6 +105,7 @@ def test_the_documented_queries_give_what_the_report_draws(
         "Since when it fails": [
             (o.title, history.trend(o).failing_since, len(runs) - k) for o, k in ((RAISED, 3), (FAILED, 1))
         ],
+        "Alert": [(runs[-1].critical, runs[-1].started)],
     }
 
 
