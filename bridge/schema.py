@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from bridge.errors import DefinitionError, UnsupportedError
+
 
 def quote(name: str) -> str:
     """Return `name` as a backquoted identifier; Flink and Spark both double a backquote inside."""
@@ -151,20 +153,44 @@ _NO_COUNTERPART = {
 }
 
 
+def types(type: DataType) -> Iterator[DataType]:
+    """Yield `type` and all its parts."""
+    yield type
+    if isinstance(type, ArrayType):
+        yield from types(type.element)
+    elif isinstance(type, MapType):
+        yield from types(type.key)
+        yield from types(type.value)
+    elif isinstance(type, RowType):
+        for field in type.fields:
+            yield from types(field.type)
+
+
 def unsupported(type: DataType) -> str | None:
     """Return why `type` (or a part of it) has no Spark counterpart, or None where it has one."""
-    if isinstance(type, ArrayType):
-        return unsupported(type.element)
-    if isinstance(type, MapType):
-        return unsupported(type.key) or unsupported(type.value)
-    if isinstance(type, RowType):
-        return next((r for f in type.fields if (r := unsupported(f.type))), None)
-    assert isinstance(type, ScalarType)
-    if type.name in _NO_COUNTERPART:
-        return _NO_COUNTERPART[type.name]
-    if type.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and type.parameters[0] > 6:
-        return f"Spark keeps microseconds; declare {type.name}(6) (digits beyond are cut)"
+    for part in types(type):
+        if isinstance(part, ScalarType):
+            if part.name in _NO_COUNTERPART:
+                return _NO_COUNTERPART[part.name]
+            if part.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and part.parameters[0] > 6:
+                return f"Spark keeps microseconds; declare {part.name}(6) (digits beyond are cut)"
     return None
+
+
+def refuse_fields(format: str, row: RowType) -> None:
+    """Raise UnsupportedError for a type that Spark lacks, DefinitionError for fields of a row whose names differ by
+    case at most; `format` is the one that would read or write them."""
+    if reason := unsupported(row):
+        raise UnsupportedError(f"format '{format}': {reason}", what="column type")
+    for part in types(row):
+        seen: dict[str, str] = {}
+        for name in part.names if isinstance(part, RowType) else ():
+            other = seen.setdefault(name.lower(), name)
+            if other is not name:
+                raise DefinitionError(
+                    f"fields {other!r} and {name!r} differ by case at most, which Delta cannot store side by side; "
+                    "rename one of them"
+                )
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from bridge.arrow_formats.arrow_types import arrow_schema, arrow_type
 from bridge.arrow_formats.base import ArrowDecoder
 from bridge.arrow_formats.text_values import as_lines, dates, is_temporal, moments
 from bridge.definition import FormatSpec
-from bridge.format_rules.json_options import CONNECT_ENVELOPE, JsonOptions, Numbers, types
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+from bridge.format_rules.json_options import CONNECT_ENVELOPE, JsonOptions, Numbers
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, types
 from bridge.ways import NotThisWay
 
 # A block and its columns fit into the processor's cache.

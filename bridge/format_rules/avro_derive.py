@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, unsupported
+from bridge.errors import DefinitionError, OptionError
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, refuse_fields
 
 _ROOT = "org.apache.flink.avro.generated.record"
 _SCALARS = {
@@ -53,9 +53,7 @@ def check(name: str, row: RowType, *, strict_legacy: bool = False) -> None:
 
     `strict_legacy`: refuse what Flink's legacy timestamp mapping refuses.
     """
-    reason = unsupported(row)
-    if reason:
-        raise UnsupportedError(f"format '{name}': {reason}", what="column type")
+    refuse_fields(name, row)
     for path, part in _parts(row, ""):
         if isinstance(part, MapType) and not (isinstance(part.key, ScalarType) and part.key.is_string):
             raise DefinitionError(
@@ -70,18 +68,11 @@ def check(name: str, row: RowType, *, strict_legacy: bool = False) -> None:
 
 
 def _check_names(format: str, row: RowType, path: str) -> None:
-    seen: dict[str, str] = {}
     for name in row.names:
         if not _is_legal(name):
             raise DefinitionError(
                 f"format '{format}': {(f'{path}.{name}' if path else name)!r} is no Avro name, which is made of "
                 "letters, digits and underscores and does not begin with a digit; rename the field"
-            )
-        other = seen.setdefault(name.lower(), name)
-        if other is not name:
-            raise DefinitionError(
-                f"fields {other!r} and {name!r} differ by case at most, which Delta cannot store side by side; "
-                "rename one of them"
             )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bridge.errors import DefinitionError, OptionError, UnsupportedError
-from bridge.schema import ArrayType, DataType, RowType, ScalarType, unsupported
+from bridge.errors import DefinitionError, OptionError
+from bridge.schema import ArrayType, DataType, RowType, ScalarType, refuse_fields
 
 _ESCAPE = re.compile(r"\\(?:u+\+?([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2})|(.))", re.DOTALL)
 _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -101,9 +101,7 @@ def _unescaped(text: str) -> str:
 
 def check(row: RowType) -> None:
     """Raise DefinitionError where a line of CSV, or Spark, cannot represent `row` (CsvRowSchemaConverter)."""
-    reason = unsupported(row)
-    if reason:
-        raise UnsupportedError(f"format 'csv': {reason}", what="column type")
+    refuse_fields("csv", row)
     for field in row.fields:
         if not isinstance(field.type, (ScalarType, ArrayType, RowType)):
             raise DefinitionError(f"Unsupported type '{field.type.flink()}' for field '{field.name}'.")
@@ -113,22 +111,9 @@ def check(row: RowType) -> None:
                     "Only simple types are supported in the second level nesting of fields "
                     f"'{field.name}' but was: {part.flink()}"
                 )
-    _check_names(row)
 
 
 def _parts(type: DataType) -> list[DataType]:
     if isinstance(type, ArrayType):
         return [type.element]
     return [f.type for f in type.fields] if isinstance(type, RowType) else []
-
-
-def _check_names(row: RowType) -> None:
-    for of in (row, *(f.type for f in row.fields if isinstance(f.type, RowType))):
-        seen: dict[str, str] = {}
-        for name in of.names:
-            other = seen.setdefault(name.lower(), name)
-            if other is not name:
-                raise DefinitionError(
-                    f"fields {other!r} and {name!r} differ by case at most, which Delta cannot store side by "
-                    "side; rename one of them"
-                )

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from pyspark.sql import Column
 
-from bridge.format_rules.json_options import JsonOptions, types
+from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.json.encode import JsonEncoder, Part, parts
 from bridge.formats.sql import Names, SqlChangeEncoder, literal, member
-from bridge.schema import MapType, RowField, RowType, ScalarType
+from bridge.schema import MapType, RowField, RowType, ScalarType, types
 
 # No JSON text contains it.
 _MARK = "'\\u0001'"

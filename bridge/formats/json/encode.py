@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bridge.format_rules.json_options import JsonOptions, types
+from bridge.format_rules.json_options import JsonOptions
 from bridge.formats.java_text import PLAIN_PLACES, stripped
 from bridge.formats.sql import Names, SqlEncoder, let, literal, member
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, types
 
 # Only this is between a quote and a number whose quotes are removed.
 _MARK, _WRITTEN_MARK = "'\\u0001'", "'\\\\u0001'"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.format_rules.json_options import JsonOptions, Numbers, types
+from bridge.format_rules.json_options import JsonOptions, Numbers
 from bridge.formats.sql import Names, let, literal, member, null
-from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote
+from bridge.schema import ArrayType, DataType, MapType, RowType, ScalarType, quote, types
 
 FROM_JSON = (
     "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', {corrupt}, 'allowSingleQuotes', 'false', "
