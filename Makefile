@@ -24,7 +24,7 @@ SEED ?= 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sql test slow test-connect cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-semantics bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
+.PHONY: help setup demo demo-sql demo-connect test slow test-connect cluster azurite faults faults-short soak cases bench bench-peers flink-vectors flink-scripts bench-full bench-sql bench-s3 bench-semantics bench-sizing bench-formats bench-publish bench-quality bench-monitoring check lint types imports docs format wheel pack clean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -36,6 +36,9 @@ demo: $(READY) ## Broker, changelog, ingest, publish, check and verify, all on t
 
 demo-sql: $(READY) ## A script in Flink SQL: page views are counted by region, from topic to topic
 	$(BIN)/bridge demo --sql
+
+demo-connect: $(READY) ## The same as make demo, through a Spark Connect server of its own process
+	$(BIN)/python -m tests.backend.connect_server $(BIN)/bridge demo --folder .work/demo-connect
 
 ##@ Develop
 setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done

@@ -107,9 +107,9 @@ USES = (
     Use("`resync`", "of a table", (), "tests/pipelines/resync/test_topic_to_table.py"),
     Use("`resync`", "of a topic", (Feature.WORKING_FILES,), "tests/pipelines/resync/test_table_to_topic.py"),
     Use("`run`", "scripts, jobs of Flink CDC", (), "tests/cli/test_app_scripts.py"),
-    Use("`status`", "", (), "tests/cli/test_ops_commands.py"),
-    Use("`doctor`", "", (), f"{_OPERATIONS}/test_doctor.py"),
-    Use("`maintain`", "", (), f"{_OPERATIONS}/test_maintain.py"),
+    Use("`status`", "", (), "tests/cli/test_ops_commands.py", _TRIP),
+    Use("`doctor`", "", (), f"{_OPERATIONS}/test_doctor.py", _TRIP),
+    Use("`maintain`", "", (), f"{_OPERATIONS}/test_maintain.py", _TRIP),
     Use("`txn list`, `txn abort`", "", (Feature.TRANSACTIONS,), "tests/cli/test_kafka_commands.py"),
     Use(
         "all of these",

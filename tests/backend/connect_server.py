@@ -1,4 +1,7 @@
-"""A server of Spark Connect in a process of its own, as pyspark ships it, with Delta and the Kafka source."""
+"""A server of Spark Connect in a process of its own, as pyspark ships it, with Delta and the Kafka source.
+
+`python -m tests.backend.connect_server COMMAND ...` runs a command as a client of one.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -75,3 +79,16 @@ class ConnectServer:
     def __exit__(self, *_: object) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+def main(command: list[str]) -> int:
+    """Run a command with SPARK_REMOTE, and return its exit code."""
+    with tempfile.TemporaryDirectory() as folder, ConnectServer(Path(folder)) as server:
+        print(f"Spark Connect server at {server.remote}", flush=True)
+        return subprocess.run(
+            command, env={**os.environ, "SPARK_REMOTE": server.remote}, check=False
+        ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

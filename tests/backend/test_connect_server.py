@@ -88,6 +88,9 @@ def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_pat
     assert len(sums) == 1
     assert "result equal" in user.run("verify", ingest)
     assert "order_id is unique" in user.run("check", ingest)
+    assert "pending records 0" in user.run("status", ingest)
+    assert "retained hours 168.0" in user.run("maintain", ingest)
+    assert "no other run is at work" in user.run("doctor", ingest)
     said = user.run("resync", publish, exit_code=2)
     assert "bridge resync of a topic is not possible through Spark Connect" in said
     assert "on Databricks compute with dedicated access mode" in said
