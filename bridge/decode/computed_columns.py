@@ -24,12 +24,15 @@ def with_computed_columns(
     added: Sequence[str],
     unavailable: Column | None = None,
     required: Column | None = None,
+    removes: Column | None = None,
+    truncates: Column | None = None,
 ) -> DataFrame:
     """Return all table columns in DDL order, `__kind`, `__bad`, `__position` and the columns `added`.
 
     `adds` is true for changes that add a row: computed columns are evaluated for them, except those of columns in
     `unavailable`, an array of names. An expression that fails for its row makes a change bad, and so does a null in a
-    column declared NOT NULL, unless `unavailable` contains it or `required` is false. Other good changes have values in
+    column declared NOT NULL, unless `unavailable` contains it, `required` is false or, over the columns of the record,
+    `truncates` is true or outside the key `removes`. Other good changes have values in
     `retraction_columns` only; bad ones have their key where it is known.
     """
     bad = col(BAD)
@@ -45,6 +48,9 @@ def with_computed_columns(
             lacks = (adds if required is None else required) & col(name).isNull()
             if unavailable is not None:
                 lacks = lacks & ~F.coalesce(F.array_contains(unavailable, name), F.lit(False))
+            spared = truncates if name in topic.identity else removes
+            if spared is not None:
+                lacks = lacks & ~spared
             bad = F.coalesce(bad, F.when(lacks, missing))
     good = col(BAD).isNull()
     columns = [

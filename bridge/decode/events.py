@@ -30,6 +30,8 @@ def decode_events(
     *,
     sequence: Sequence[str] = (),
     unpaired: bool = False,
+    removes: Column | None = None,
+    truncates: Column | None = None,
     fast: bool = False,
 ) -> DataFrame:
     """Return changes: the table's columns in DDL order, `__kind`, `__bad`, `__position` and `__unavailable`.
@@ -45,6 +47,9 @@ def decode_events(
 
     Retractions have the columns of the key and `sequence`. With `unpaired` a before image is skipped whose after image
     has the same key, so that each retraction is a deletion: otherwise one that is as new as the row before.
+
+    An add for whose columns `removes` is true needs no value in columns outside the key that are declared NOT
+    NULL, and one for which `truncates` is true needs no key.
 
     A table without a PRIMARY KEY cannot delete a row: there a change other than +I is bad, unless a column
     METADATA FROM 'row-kind' records the kind of each row. Retractions have all columns then; with a `record_key` those
@@ -86,7 +91,10 @@ def decode_events(
     if named:
         nameless = F.forall(F.array(*[col(name).isNull() for name in named]), lambda missing: missing)
         before = col(KIND) == RowKind.UPDATE_BEFORE.value
-        unknown_row = F.when(col(KIND).isin([k.value for k in RowKind]) & ~before & nameless, F.lit(_NO_ROW))
+        needs_key = col(KIND).isin([k.value for k in RowKind]) & ~before
+        if truncates is not None:
+            needs_key = needs_key & ~(adds & truncates)
+        unknown_row = F.when(needs_key & nameless, F.lit(_NO_ROW))
         changes = changes.withColumn(BAD, F.coalesce(col(BAD), unknown_row))
         # A before image without the key is skipped: the after image has the key of the row.
         skipped = nameless | col(_PAIRED) if unpaired else nameless
@@ -99,6 +107,8 @@ def decode_events(
         retraction_columns={*identity, *sequence},
         added=[UNAVAILABLE],
         unavailable=col(UNAVAILABLE),
+        removes=removes,
+        truncates=truncates,
     )
 
 

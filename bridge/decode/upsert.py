@@ -82,6 +82,7 @@ def decode_values(
     *,
     sequence: Sequence[str] = (),
     several: str | None = None,
+    removes: Column | None = None,
     fast: bool = False,
 ) -> DataFrame:
     """Return changes: all table columns in DDL order, then `__kind`, `__bad`, `__position` and the columns that were
@@ -93,6 +94,7 @@ def decode_values(
     over all of these. A value that cannot be decoded, or that lacks a column declared NOT NULL, sets `__bad` and no
     column; a document without a row is 'skip'. Every record has a change.
     With `fast`, `__bad` may be NEEDS_FULL_DECODE. With `several` a document of several rows is bad for this reason.
+    One for whose columns `removes` is true needs no value in columns outside the key that are declared NOT NULL.
     """
     spec, key = topic.value, set(_key_spec(topic).columns)
     readable = F.when(col(BAD).isNull() & col(KIND).isNull(), col(_VALUE))
@@ -124,7 +126,12 @@ def decode_values(
     upsert = col(KIND) == RowKind.UPDATE_AFTER.value
     of_record = (column.name for column in topic.schema.metadata) if topic.appends else ()
     return with_computed_columns(
-        changes, topic, adds=upsert, retraction_columns={*key, *sequence, *of_record}, added=added
+        changes,
+        topic,
+        adds=upsert,
+        retraction_columns={*key, *sequence, *of_record},
+        added=added,
+        removes=removes,
     )
 
 

@@ -23,19 +23,17 @@ from bridge.decode import (
     BAD_KEY_ID,
     NO_ROW,
     SKIP,
-    TRUNCATE,
     UNAVAILABLE,
     decode_events,
     decode_keys,
     decode_values,
 )
-from bridge.decode.computed_columns import reads_any, with_filled
-from bridge.definition import Definition, Truncate
+from bridge.decode.computed_columns import with_filled
+from bridge.definition import Definition
 from bridge.delta.merge_semantics import KEPT
 from bridge.formats.base import NEEDS_FULL_DECODE
-from bridge.pipelines.changes import row_gate, unfit_rows
+from bridge.pipelines.changes import conditions, row_gate, unfit_rows
 from bridge.rows import RowKind
-from bridge.schema import ComputedColumn
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
@@ -211,15 +209,26 @@ def decode(records: DataFrame, definition: Definition, *, fast: bool = False) ->
     """
     delta = definition.delta
     sequence = delta.sequence_by
+    truncates, removes = conditions.truncates(definition), conditions.removes(definition)
     if not definition.topic.is_upsert:
         unpaired = bool(sequence or definition.kept_columns or delta.first_row or delta.ignore_delete)
-        changes = decode_events(records, definition.topic, sequence=sequence, unpaired=unpaired, fast=fast)
+        changes = decode_events(
+            records,
+            definition.topic,
+            sequence=sequence,
+            unpaired=unpaired,
+            removes=removes,
+            truncates=truncates,
+            fast=fast,
+        )
     else:
         keyed = decode_keys(records, definition.topic, fast=fast)
         if definition.compacts_first:
             keyed = compact.latest_by_offset(keyed, [*definition.primary_key, BAD_KEY_ID])
         several = _several_rows(definition)
-        changes = decode_values(keyed, definition.topic, sequence=sequence, several=several, fast=fast)
+        changes = decode_values(
+            keyed, definition.topic, sequence=sequence, several=several, removes=removes, fast=fast
+        )
     return turned_and_judged(changes, definition)
 
 
@@ -228,8 +237,8 @@ def turned_and_judged(changes: DataFrame, definition: Definition) -> DataFrame:
     bad whose row the table does not accept, or the gate."""
     for turned in (
         _without_unavailable,
-        _with_truncates,
-        _with_deletions,
+        conditions.with_truncates,
+        conditions.with_deletions,
         _without_deletions,
         _with_kept_values,
     ):
@@ -303,7 +312,7 @@ def _filled(changes: DataFrame, table: DataFrame, definition: Definition) -> Dat
     refused = F.lit(False)
     if not kept:  # that is judged by what the record has
         filled = filled.withColumn(_WAS_GOOD, col(BAD).isNull())
-        filled = _with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
+        filled = conditions.with_deletions(with_filled(filled, definition.topic, col(_FILLED)), definition)
         filled = _without_deletions(filled, definition)
         filled = filled.withColumn(_REFUSED, col(_WAS_GOOD) & col(BAD).isNotNull())
         refused = col(_REFUSED)
@@ -394,20 +403,6 @@ def _judged(changes: DataFrame, definition: Definition) -> DataFrame:
     return row_gate.divert_unexpected(unfit_rows.mark_unfit(changes, definition), definition)
 
 
-def _with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Make adds for which `delta.apply-as-delete` is true deletions; one for which it fails is bad. Adds that leave out
-    a value that it reads are not judged, as they may be when it is filled."""
-    condition = definition.delta.apply_as_delete
-    if condition is None:
-        return changes
-    adds = is_good() & ~retracts()
-    if UNAVAILABLE in changes.columns:
-        adds = adds & ~reads_any(condition, col(UNAVAILABLE))
-    kept = {*definition.primary_key, *definition.delta.sequence_by}
-    nulled = [name for name in definition.topic.schema.names if name not in kept]
-    return _turned(changes, condition, adds, RowKind.DELETE.value, nulled)
-
-
 def _without_unavailable(changes: DataFrame, definition: Definition) -> DataFrame:
     """Make changes that leave out values bad in a table without a PRIMARY KEY, where no row has them."""
     if not definition.topic.appends or UNAVAILABLE not in changes.columns:
@@ -429,37 +424,6 @@ def _without_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     why = F.lit("it deletes its row, and delta.first-row takes no deletion; delta.ignore-delete ignores them")
     bad = F.coalesce(col(BAD), F.when(retracts(), why))
     return changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
-
-
-def _with_truncates(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Make adds for which `delta.apply-as-truncate` is true truncates; one for which it fails, or that leaves out a
-    value that it reads, is bad. Skip truncates under `truncate: ignore`."""
-    condition = definition.delta.apply_as_truncate
-    if condition is not None:
-        adds = is_good() & ~retracts()
-        if UNAVAILABLE in changes.columns:
-            unknown = adds & reads_any(condition, col(UNAVAILABLE))
-            why = F.lit(f"{condition.name}: the record leaves out a value that it reads")
-            bad = F.coalesce(col(BAD), F.when(unknown, why))
-            changes = changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
-        changes = _turned(changes, condition, adds, TRUNCATE, definition.topic.schema.names)
-    if definition.delta.truncate is not Truncate.IGNORE:
-        return changes
-    return changes.withColumn(KIND, F.when(col(KIND) == TRUNCATE, SKIP).otherwise(col(KIND)))
-
-
-def _turned(
-    changes: DataFrame, condition: ComputedColumn, adds: Column, kind: str, nulled: Sequence[str]
-) -> DataFrame:
-    """Make those of the `adds` for which the condition is true changes of `kind`, without values of the columns
-    `nulled`. One for which it fails is bad."""
-    why = F.lit(None).cast("string") if condition.failure is None else F.expr(condition.failure)
-    bad = F.coalesce(col(BAD), F.when(adds, F.concat(F.lit(f"{condition.name}: "), why)))
-    turned = F.coalesce(adds & F.expr(condition.spark), F.lit(False))
-    new_kind = F.when(bad.isNull(), F.when(turned, kind).otherwise(col(KIND)))
-    names = [name for name in (*nulled, UNAVAILABLE, KEPT) if name in changes.columns]
-    values = {name: F.when(turned, None).otherwise(col(name)) for name in names}
-    return changes.withColumns({**values, KIND: new_kind, BAD: bad})
 
 
 def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:

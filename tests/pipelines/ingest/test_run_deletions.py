@@ -45,6 +45,15 @@ def test_a_record_for_which_the_condition_is_true_deletes_its_row(make: Make) ->
         publish(world.spark, world.definition())
 
 
+def test_a_deletion_needs_no_value_of_columns_that_are_not_null(make: Make) -> None:
+    world = make(columns=COLUMNS.replace("STRING, op", "STRING NOT NULL, op"), delta=DELETING)
+    applied(world, record(1, "a", "c"), record(2, "b", "c"), record(1, None, "d"))
+    assert world.rows() == [(2, "b", "c", None)]
+    world.send([record(2, None, "u")])
+    with pytest.raises(BadRecordError, match="column 'name' is NOT NULL"):
+        ingest(world.spark, world.definition())
+
+
 @pytest.mark.slow
 def test_a_deletion_has_the_sequence_of_its_record(make: Make) -> None:
     world = make(delta=f"{DELETING}, sequence-by: n")

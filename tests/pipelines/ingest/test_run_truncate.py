@@ -264,3 +264,23 @@ def test_a_script_reads_a_topic_with_truncates(script_of: MakeScript) -> None:
         script.send("t", [({"id": n}, {"id": n, "a": a}) for n, a in enumerate(values)])
         script.run()
         assert script.printed == shown
+
+
+@pytest.mark.parametrize("options", [{}, DEBEZIUM], ids=["upserts", "debezium"])
+def test_a_truncate_by_condition_needs_no_other_values(options: dict[str, Any], make: Make) -> None:
+    """No value of columns NOT NULL; where the key is of the document, none of it either."""
+    columns = "id BIGINT NOT NULL, a STRING, b INT NOT NULL, PRIMARY KEY (id) NOT ENFORCED"
+    world = make(options=options, delta=BY_CONDITION, columns=columns)
+
+    def send_row(value: str) -> None:
+        row = {"a": value}
+        key, document = (None, {"after": row, "op": "c"}) if options else (json.dumps({"id": 0}), row)
+        world.send([(key, json.dumps(document))])
+
+    applied(world, set_row(1, "a", 1))
+    send_row("t")
+    applied(world, set_row(2, "b", 2))
+    assert rows(world) == {2: {"a": "b", "b": 2}}
+    send_row("x")
+    with pytest.raises(BadRecordError, match=r"is NOT NULL, and the record|no column of the PRIMARY KEY"):
+        ingest(world.spark, world.definition())
