@@ -19,7 +19,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from tests.faults.checker import Verdict
-from tests.faults.episode_checks import LEAKS, check_appends, check_lane, check_vacuum, find_leaks
+from tests.faults.episode_checks import (
+    LEAKS,
+    check_appends,
+    check_intervals,
+    check_lane,
+    check_vacuum,
+    find_leaks,
+)
 from tests.faults.ground import Ground, World, ground, world
 from tests.faults.lane import Lane
 from tests.faults.plan import Episode, plan
@@ -161,6 +168,11 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
             play.rows_appended += verdict.records_out
             play.append_batches += verdict.commits
             play.appended_by_consumers += history.by_consumers
+        if lane.keeps_history:
+            verdict = check_intervals(here, lane)
+            _count(verdict, lane, play)
+            play.intervals += verdict.records_out
+            play.interval_batches += verdict.commits
     for observer in here.derived:
         verdict = observer.judged()
         _count(verdict, observer.lane, play)
@@ -184,12 +196,13 @@ def _count(verdict: Verdict, lane: Lane, play: Play) -> None:
 
 
 def _vacuumed(here: Ground, episode: Episode, play: Play) -> None:
-    """Checks a VACUUM of one lane's table, and of all tables without a key."""
+    """Checks a VACUUM of one lane's table, of all histories, and of all tables without a key."""
     lane = episode.lanes[episode.number % len(episode.lanes)]
     spark, wrong = here.world.spark, []
-    orphaned, scratch, found = check_vacuum(spark, here.observers[lane.name].log)
-    play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
-    wrong += found
+    for merged in (here.observers[lane.name], *here.interval_observers.values()):
+        orphaned, scratch, found = check_vacuum(spark, merged.log)
+        play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
+        wrong += found
     for observer in here.append_observers.values():
         orphaned, scratch, found = check_vacuum(spark, observer.log)
         play.orphaned_appends, play.log_scratch = play.orphaned_appends + orphaned, play.log_scratch + scratch
@@ -211,6 +224,7 @@ def _tell(play: Play) -> None:
     say(
         f"appended: {play.rows_appended} rows in {play.append_batches} batches, {play.appended_by_consumers} of them "
         f"by consumers; uncommitted files {play.orphaned_appends}; by scripts and jobs: {play.records_derived} records"
+        f"; histories: {play.intervals} rows in {play.interval_batches} batches"
     )
     say(f"ranges by file: {play.by_file}; found: {dict(play.found)}")
 

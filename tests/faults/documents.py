@@ -95,11 +95,13 @@ class Documents:
         if self._format == "debezium-json":
             sides = self._full(number, before), self._full(number, row)
             op = "d" if row is None else "u" if before else "c"
+            at = (row or before or (0,))[0]
             return _json(
                 {
                     "before": sides[0] or self._full(number, (0, "", 0)) if row is None else sides[0],
                     "after": sides[1],
                     "op": op,
+                    "source": {"ts_ms": at},
                 }
             )
         full = self._full(number, row)

@@ -10,6 +10,7 @@ from typing import Any
 from tests.faults.appended import AppendHistory, judge_appends
 from tests.faults.checker import Verdict, judge
 from tests.faults.ground import Ground
+from tests.faults.intervals import judge_intervals
 from tests.faults.lane import Lane
 from tests.faults.parquet import Log
 from tests.faults.reading import leftovers, log_scratch, open_transactions
@@ -31,6 +32,11 @@ def check_appends(ground: Ground, lane: Lane) -> tuple[Verdict, AppendHistory]:
     """Checks the table without a key of a drained lane that has one."""
     history = ground.append_observers[lane.name].appends()
     return judge_appends(history, drained=True), history
+
+
+def check_intervals(ground: Ground, lane: Lane) -> Verdict:
+    """Checks the history of the keys of a drained lane that has one."""
+    return judge_intervals(ground.interval_observers[lane.name].intervals(), drained=True)
 
 
 def find_leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:

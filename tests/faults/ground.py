@@ -24,7 +24,7 @@ from tests.faults.derived_reading import DerivedObserver
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
 from tests.faults.nodes import Nodes, nodes
-from tests.faults.reading import AppendObserver, Observer, Stall, ends, progress_of
+from tests.faults.reading import AppendObserver, IntervalObserver, Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
 
 PARTITIONS, GROWN = 3, 5
@@ -72,6 +72,9 @@ class Ground:
         }
         self.observers = {lane.name: self._observer(lane) for lane in lanes}
         self.append_observers = {lane.name: self._append_observer(lane) for lane in lanes if lane.appends}
+        self.interval_observers = {
+            lane.name: self._interval_observer(lane) for lane in lanes if lane.keeps_history
+        }
         self.derived = [
             DerivedObserver(world.broker.bootstrap, self.observers[lane.name], lane, kind, folder / lane.name)
             for lane in lanes
@@ -86,8 +89,13 @@ class Ground:
         """The table without a key of a lane that has one."""
         return self.folder / lane.name / "rows"
 
+    def history_table(self, lane: Lane) -> Path:
+        """The table with the history of the keys of a lane that has one."""
+        return self.folder / lane.name / "history"
+
     def tables(self, lane: Lane) -> list[Path]:
-        return [self.table(lane), *([self.rows_table(lane)] if lane.appends else [])]
+        more = [self.rows_table(lane)] if lane.appends else []
+        return [self.table(lane), *more, *([self.history_table(lane)] if lane.keeps_history else [])]
 
     def checkpoint(self, lane: Lane, verb: str) -> Path:
         return self.folder / lane.name / f"{verb}s"
@@ -98,6 +106,8 @@ class Ground:
         found = {lane.name: self.checkpoint(lane, verb)}
         if lane.appends and verb == "ingest":
             found[lane.pipeline("rows.yaml")] = self.folder / lane.name / "rows-ingests"
+        if lane.keeps_history and verb == "ingest":
+            found[lane.pipeline("history.yaml")] = self.folder / lane.name / "history-ingests"
         return found
 
     def _file(self, lane: Lane, name: str) -> Path:
@@ -129,6 +139,18 @@ class Ground:
             key=lane.key,
             format=lane.format,
             registry=self.world.registry,
+        )
+
+    def _interval_observer(self, lane: Lane) -> IntervalObserver:
+        return IntervalObserver(
+            self.world.broker.bootstrap,
+            lane.topics[:1],
+            self.history_table(lane),
+            self.folder / lane.name / "ledger.jsonl",
+            key=lane.key,
+            format=lane.format,
+            registry=self.world.registry,
+            by_sequence=True,
         )
 
     def _writing(self, seed: int) -> subprocess.Popen[bytes]:

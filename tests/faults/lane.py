@@ -28,13 +28,15 @@ their records are rows or nothing, and none is undecodable."""
 SEQUENCE = "sequence-by"
 """The ingest orders changes by a column, and the writer sends some of them late. Every second lane has it of those
 whose deletions have a row."""
+HISTORY = "history: scd2"
+"""A further ingest keeps the history of each key. Every second lane of those with a sequence has it."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
     "reader": READERS,
     "delivery": DELIVERIES,
     "key": tuple(KEY_TYPES),
     "format": FORMATS,
-    "with": (*_EXTRAS, APPENDS, SEQUENCE, SCRIPT, JOB),
+    "with": (*_EXTRAS, APPENDS, SEQUENCE, HISTORY, SCRIPT, JOB),
 }
 """The choices of which docs/reliability.md must have rounds."""
 
@@ -42,6 +44,8 @@ _DDL = """\
     CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
       PRIMARY KEY ({key}) NOT ENFORCED) WITH ({options})
 """
+_CHANGED = "changed TIMESTAMP_LTZ(3) METADATA FROM 'value.source.timestamp' VIRTUAL"
+"""The number of a change as milliseconds, of a deletion too."""
 _ROWS_DDL = """\
     CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
       p INT METADATA FROM 'partition' VIRTUAL, o BIGINT METADATA FROM 'offset' VIRTUAL) WITH ({options})
@@ -79,7 +83,7 @@ class Lane:
     def pipelines(self) -> dict[str, str]:
         """The verbs of its pipelines by their files' names. What reads the topic runs in the process of the ingests,
         what reads the table in that of the publishes."""
-        more = {"rows.yaml": APPENDS, "script.sql": SCRIPT, "job.yaml": JOB}
+        more = {"rows.yaml": APPENDS, "history.yaml": HISTORY, "script.sql": SCRIPT, "job.yaml": JOB}
         verbs = {"ingest.yaml": "ingest", "publish.yaml": "publish"}
         for file, extra in more.items():
             if extra in self.extras:
@@ -93,6 +97,10 @@ class Lane:
     @property
     def by_sequence(self) -> bool:
         return SEQUENCE in self.extras
+
+    @property
+    def keeps_history(self) -> bool:
+        return HISTORY in self.extras
 
     @property
     def is_appendable(self) -> bool:
@@ -110,6 +118,8 @@ class Lane:
         match file:
             case "rows.yaml":
                 return self.rows_file(bootstrap, registry)
+            case "history.yaml":
+                return self._history_file(bootstrap, registry)
             case "script.sql":
                 return self._script(bootstrap, registry)
             case "job.yaml":
@@ -150,13 +160,6 @@ class Lane:
 
     def file(self, verb: str, bootstrap: str, registry: str) -> str:
         """Returns the pipeline file of a pipeline of the table with a key. Paths are relative to its folder."""
-        columns = KEY_TYPES[self.key].columns
-        options = self._options(verb, bootstrap, registry)
-        ddl = _DDL.format(
-            columns=", ".join(f"{name} {type}" for name, type in columns.items()),
-            key=", ".join(columns),
-            options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
-        )
         # Twelve pipelines share two cores, which steady batches with shorter triggers would fill: a recovery then takes
         # minutes. They also yield versions that are large enough to be sent by file.
         trigger = "60 s" if verb == "ingest" else "30 s"
@@ -166,7 +169,7 @@ class Lane:
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
-            f"topic:\n  ddl: |\n{ddl.rstrip()}",
+            self._topic(verb, bootstrap, registry),
             f"delta: {{path: table, {order}properties: {{delta.enableDeletionVectors: '{self._vectors}'}}}}",
             f"run: {{checkpoint: {verb}s, trigger: {trigger}}}",
             *(
@@ -174,6 +177,28 @@ class Lane:
                 if verb == "ingest"
                 else [f"publish: {{start: 'version:0', transaction-rows: {rows}}}"]
             ),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _topic(self, verb: str, bootstrap: str, registry: str, *more: str) -> str:
+        columns = KEY_TYPES[self.key].columns
+        options = self._options(verb, bootstrap, registry)
+        ddl = _DDL.format(
+            columns=", ".join([*(f"{name} {type}" for name, type in columns.items()), *more]),
+            key=", ".join(columns),
+            options=", ".join(f"'{k}' = '{v}'" for k, v in options.items()),
+        )
+        return f"topic:\n  ddl: |\n{ddl.rstrip()}"
+
+    def _history_file(self, bootstrap: str, registry: str) -> str:
+        vectors = f"delta.enableDeletionVectors: '{self._vectors}'"
+        lines = [
+            "version: 1",
+            f"name: {self.name}-history",
+            self._topic("ingest", bootstrap, registry, _CHANGED),
+            f"delta: {{path: history, sequence-by: changed, history: scd2, properties: {{{vectors}}}}}",
+            "run: {checkpoint: history-ingests, trigger: 60 s}",
+            *self._ingest("auto", ", bad-records: skip"),
         ]
         return "\n".join(lines) + "\n"
 
@@ -231,11 +256,12 @@ class Lane:
                 options["sink.parallelism"] = "2"
         return options
 
-    def _ingest(self) -> Iterator[str]:
+    def _ingest(
+        self, reader: str = "", bad_records: str = ", bad-records: quarantine, quarantine: {path: quarantine}"
+    ) -> Iterator[str]:
         small = ", max-batch: 4 kb" if _SMALL in self.extras else ""
         yield f"merge: {{engine: {self.engine.partition(' ')[0]}{small}}}"
-        bad_records = ", bad-records: quarantine, quarantine: {path: quarantine}"
-        yield f"ingest: {{reader: {self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
+        yield f"ingest: {{reader: {reader or self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
         yield from self._maintenance()
 
     def _maintenance(self) -> Iterator[str]:
@@ -293,7 +319,7 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
         if lane.is_appendable and appendable % 2:  # so that a set of lanes has about one such table more
             extras.append(APPENDS)
         elif not lane.is_upsert and (ordered := ordered + 1) % 2:
-            extras.append(SEQUENCE)
+            extras += [SEQUENCE, HISTORY] if ordered % 4 == 1 else [SEQUENCE]
         elif not plain:  # two of three, as each costs as much as an ingest and a publish together
             others += 1
             if others % 3:  # a script stops at a record that nobody can decode

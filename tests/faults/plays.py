@@ -95,6 +95,9 @@ class Play:
     """Data files of such tables without a commit."""
     records_derived: int = 0
     """In the topics of scripts and jobs."""
+    intervals: int = 0
+    """Rows of histories."""
+    interval_batches: int = 0
     left_out: list[str] = field(default_factory=lambda: list(_ONCE_NOT_PLAYED))
     """The folders of bridge/ that are not in the digest."""
     where: str = LOCAL
@@ -185,6 +188,8 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
             "appended_by_consumers",
             "orphaned_appends",
             "records_derived",
+            "intervals",
+            "interval_batches",
         ):
             setattr(whole, name, getattr(whole, name) + getattr(play, name))
         for verb, times in play.recoveries.items():

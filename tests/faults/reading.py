@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from tests.faults.appended import AppendHistory
 from tests.faults.documents import KEY_TYPES, Documents
 from tests.faults.history import Acked, Commit, History, Record, UserCommit
+from tests.faults.intervals import IntervalHistory
 from tests.faults.parquet import Log, rows
 from tests.reader import messages
 
@@ -135,6 +137,23 @@ class AppendObserver(Observer):
         self._added[version] = [place for add in adds for place in rows(self.log.table, add, ["p", "o"])]
         engines = [action["commitInfo"].get("engineInfo", "") for action in actions if "commitInfo" in action]
         self._by_consumers += any(engine.startswith("changelog-bridge/") for engine in engines)
+
+
+class IntervalObserver(Observer):
+    """Follows a topic and the table with the history of its keys."""
+
+    def intervals(self) -> IntervalHistory:
+        """Reads everything up to now, as `look` does."""
+        seen, columns = self.look(), [*self._key.columns, "seq", "writer", "seed"]
+        table = [
+            (self._key.number(_naive(row[:-5])), row[-5:-2], _millis(row[-2]), row[-1] and _millis(row[-1]))
+            for row in self.log.rows([*columns, "__valid_from", "__valid_to"])
+        ]
+        return IntervalHistory(seen.ledger, seen.topic_in, seen.commits, table)
+
+
+def _millis(time: datetime) -> int:
+    return round(1000 * time.timestamp())
 
 
 def _naive(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.derived import JOB, SCRIPT
-from tests.faults.lane import APPENDS, CHOICES, SEQUENCE
+from tests.faults.lane import APPENDS, CHOICES, HISTORY, SEQUENCE
 from tests.faults.plays import CLUSTER, FOUND, Play
 
 
@@ -55,9 +55,13 @@ def render(play: Play) -> str:
     if has_derived:
         facts["records of scripts and jobs"] = f"{play.records_derived:,}"
     has_ordered = bool(play.by("with")[SEQUENCE])
+    has_histories = bool(play.by("with")[HISTORY])
+    if has_histories:
+        facts["rows of histories"] = f"{play.intervals:,}, in {play.interval_batches:,} batches"
     left_out = {
         APPENDS: not has_appends,
         SEQUENCE: not has_ordered,
+        HISTORY: not has_histories,
         SCRIPT: not has_derived,
         JOB: not has_derived,
     }
@@ -67,6 +71,7 @@ def render(play: Play) -> str:
         ),
         *([_APPENDED] if has_appends else []),
         *([_ORDERED] if has_ordered else []),
+        *([_HISTORIES] if has_histories else []),
         *([_DERIVED] if has_derived else []),
         _table(("runs", ""), facts),
         "\n## What was found\n",
@@ -161,6 +166,10 @@ _ORDERED = """\
 In some lanes the writer sends changes late, and the ingest orders them by their numbers (`sequence-by`). There the
 checker requires the change with the greatest number of each key in the table, and in the topic rows whose numbers do
 not go back, and at the end the table's.
+"""
+_HISTORIES = """\
+Every second of these lanes has a further ingest, which keeps the history of each key (`history: scd2`). There the
+checker requires the rows that the records determine, each with its start and its end, and no others.
 """
 _DERIVED = """\
 Some lanes also run a script in Flink SQL, which filters and counts the rows of the same topic, and some a job of Flink

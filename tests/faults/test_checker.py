@@ -297,7 +297,10 @@ def test_no_fault_goes_untested() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["appended", "history", "checker", "documents", "parquet", "reading", "vectors", "writer", "../reader"],
+    [
+        *("appended", "history", "checker", "documents", "intervals"),
+        *("parquet", "reading", "vectors", "writer", "../reader"),
+    ],
 )
 def test_it_shares_no_code_with_the_bridge(module: str) -> None:
     """Nor do the modules that it imports."""
@@ -317,6 +320,7 @@ def test_it_shares_no_code_with_the_bridge(module: str) -> None:
         "tests.faults.checker",
         "tests.faults.documents",
         "tests.faults.history",
+        "tests.faults.intervals",
         "tests.faults.parquet",
         "tests.faults.vectors",
         "tests.reader",

@@ -72,6 +72,8 @@ def test_the_bridge_takes_the_pipeline_files(tmp_path: Path) -> None:
             file = tmp_path / lane.name / name
             file.parent.mkdir(exist_ok=True)
             file.write_text(lane.text(name, "127.0.0.1:1", "http://127.0.0.1:1"))
+            if name == "history.yaml":
+                assert config.load(file).delta.history is not None
             if name in ("ingest.yaml", "publish.yaml"):
                 assert config.load(file).topic.names == (lane.topics[name == "publish.yaml"],)
             elif name == "script.sql":
@@ -122,6 +124,7 @@ def test_tables_without_a_key_are_read_by_consumers(tmp_path: Path) -> None:
 def test_every_second_lane_whose_deletions_have_a_row_orders_changes(tmp_path: Path) -> None:
     drawn = [*islice(draw_lanes(7), 60)]
     lanes = [x for x in drawn if x.by_sequence]
+    assert [x for x in drawn if x.keeps_history] == lanes[::2]
     assert lanes == [x for x in drawn if not x.is_upsert][::2]
     assert {lane.engine for lane in lanes} == set(CHOICES["engine"])
     for lane in lanes:
