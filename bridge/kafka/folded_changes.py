@@ -17,15 +17,13 @@ import pyarrow.compute as pc
 from confluent_kafka import Message
 
 from bridge.arrow_formats.base import ArrowChanges, Places
-from bridge.kafka.range_parts import Added, PartitionRange
+from bridge.kafka.range_parts import CHUNK_BYTES, CHUNK_RECORDS, Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
 from bridge.kafka.record_decoders import RecordDecoder
 from bridge.rows import RowKind
 from bridge.ways import NotThisWay
 
 _KIND, _PLACE, _ORDER = "__kind", "__place", "__order"
-_CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
-"""So many records are decoded at once, or the records of so many bytes."""
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -80,7 +78,7 @@ class FoldedChanges:
         self._records.extend(messages)
         self._bytes += size
         grown = 0
-        if len(self._records) >= _CHUNK_RECORDS or self._bytes >= _CHUNK_BYTES:
+        if len(self._records) >= CHUNK_RECORDS or self._bytes >= CHUNK_BYTES:
             grown = self._decode()
         return Added(size, size + grown)
 

@@ -10,7 +10,8 @@ from confluent_kafka import Message
 
 from bridge.kafka.read_counts import ReadCounts
 
-_CHUNK_RECORDS, _CHUNK_BYTES = 20_000, 8 << 20
+CHUNK_RECORDS, CHUNK_BYTES = 20_000, 8 << 20
+"""About so many records are decoded at once, or the records of so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class LatestValues:
                 self._supersede(before)
             records[key] = message
             size += len(key or b"") + len(value or b"")
-        if len(self._old) >= _CHUNK_RECORDS or self._old_bytes >= _CHUNK_BYTES:
+        if len(self._old) >= CHUNK_RECORDS or self._old_bytes >= CHUNK_BYTES:
             self.pass_on()
         return Added(size, size)
 

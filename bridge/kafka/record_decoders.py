@@ -11,12 +11,9 @@ import pyarrow as pa
 from confluent_kafka import Message
 
 from bridge.arrow_formats.base import ArrowChanges, ArrowDecoder, ChangeArrowDecoder, check_keys
-from bridge.kafka.range_parts import PartitionRange
+from bridge.kafka.range_parts import CHUNK_BYTES, PartitionRange
 from bridge.kafka.record_metadata import metadata_columns
 from bridge.ways import NotThisWay
-
-_DECODED_BYTES = 8 << 20
-"""About so many bytes of values are decoded at once."""
 
 
 class RecordDecoder(Protocol):
@@ -101,7 +98,7 @@ class UpsertDecoder:
 
 def _decoded(decoder: ArrowDecoder, payloads: Sequence[bytes | None]) -> pa.Table:
     """The rows of the payloads, decoded some at a time: a decoder copies what it is given several times."""
-    times = 1 + sum(len(payload or b"") for payload in payloads) // _DECODED_BYTES
+    times = 1 + sum(len(payload or b"") for payload in payloads) // CHUNK_BYTES
     step = 1 + len(payloads) // times
     parts = [payloads[at : at + step] for at in range(0, len(payloads), step)] or [payloads]
     return pa.concat_tables([decoder.decode(pa.array(part, pa.binary())) for part in parts])
