@@ -112,5 +112,5 @@ class CdcOptions:
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
-    json_options.check(row)
+    json_options.check(format, row)
     CdcOptions.of(options)

@@ -65,7 +65,7 @@ class CsvOptions:
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
-    check(row)
+    check(format, row)
     CsvOptions.of(options)
 
 
@@ -99,9 +99,9 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(character, text)
 
 
-def check(row: RowType) -> None:
-    """Raise DefinitionError where a line of CSV, or Spark, cannot represent `row` (CsvRowSchemaConverter)."""
-    refuse_fields("csv", row)
+def check(format: str, row: RowType) -> None:
+    """Raise DefinitionError where a line of `format`, or Spark, cannot represent `row` (CsvRowSchemaConverter)."""
+    refuse_fields(format, row)
     for field in row.fields:
         if not isinstance(field.type, (ScalarType, ArrayType, RowType)):
             raise DefinitionError(f"Unsupported type '{field.type.flink()}' for field '{field.name}'.")

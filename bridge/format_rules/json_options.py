@@ -54,7 +54,7 @@ class JsonOptions:
 
 def check_document(format: str, row: RowType, options: Mapping[str, Any]) -> None:
     """Raise what a decoder or an encoder would for `row` and `options` (see DeclaredFormat.rules)."""
-    check(row)
+    check(format, row)
     JsonOptions.of(options)
 
 
@@ -62,9 +62,9 @@ CONNECT_ENVELOPE = r'^\s*\{\s*"schema"\s*:'
 """A document of Kafka Connect's JsonConverter with `schemas.enable=true`, which writes the schema first."""
 
 
-def check(row: RowType) -> None:
-    """Raise DefinitionError where a JSON document, or Spark, cannot represent `row`."""
-    refuse_fields("json", row)
+def check(format: str, row: RowType) -> None:
+    """Raise DefinitionError where a JSON document of `format`, or Spark, cannot represent `row`."""
+    refuse_fields(format, row)
     for part in types(row):
         if isinstance(part, MapType) and not (isinstance(part.key, ScalarType) and part.key.is_string):
             raise DefinitionError(

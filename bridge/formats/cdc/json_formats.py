@@ -47,13 +47,13 @@ class _JsonChanges(ABC):
         self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> ChangeDecoder:
         """See Format.decoder."""
-        check(row)
+        check(self.name, row)
         read = CdcOptions.of(options)
         return self.decodes(row, read, Metadata(metadata, self.places), key=key)
 
     def encoder(self, row: RowType, options: Options) -> JsonChangeEncoder:
         """See Format.encoder."""
-        check(row)
+        check(self.name, row)
         return self.writes(row, CdcOptions.of(options))
 
     @abstractmethod

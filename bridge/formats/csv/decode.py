@@ -382,10 +382,10 @@ class CsvFormat:
         self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> CsvDecoder:
         """See Format.decoder."""
-        check(row)
+        check(self.name, row)
         return CsvDecoder(row, CsvOptions.of(options))
 
     def encoder(self, row: RowType, options: Options) -> CsvEncoder:
         """See Format.encoder."""
-        check(row)
+        check(self.name, row)
         return CsvEncoder(row, CsvOptions.of(options))

@@ -91,10 +91,10 @@ class JsonFormat:
         self, row: RowType, options: Options, *, metadata: RowType = NOTHING, key: Sequence[str] = ()
     ) -> JsonDecoder:
         """See Format.decoder."""
-        check(row)
+        check(self.name, row)
         return JsonDecoder(row, JsonOptions.of(options), key)
 
     def encoder(self, row: RowType, options: Options) -> JsonEncoder:
         """See Format.encoder."""
-        check(row)
+        check(self.name, row)
         return JsonEncoder(row, JsonOptions.of(options))
