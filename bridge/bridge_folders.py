@@ -122,12 +122,14 @@ def scratch_name(name: str) -> str:
     return f".{name}.{uuid.uuid4().hex}.tmp"
 
 
+def is_scratch(name: str, of: str = "") -> bool:
+    """Whether `scratch_name` made the name for a file whose own name begins with `of`."""
+    return name.startswith(f".{of}") and re.search(r"\.[0-9a-f]{32}\.tmp$", name) is not None
+
+
 def is_owner_file(name: str) -> bool:
     """Whether a file marks a folder as the bridge's, or is about to be renamed to one that does."""
-    return (
-        name == OWNER_FILE
-        or re.fullmatch(rf"\.{re.escape(OWNER_FILE)}\.[0-9a-f]{{32}}\.tmp", name) is not None
-    )
+    return name == OWNER_FILE or is_scratch(name, OWNER_FILE)
 
 
 def is_run_folder(name: str) -> bool:

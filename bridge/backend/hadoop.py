@@ -138,8 +138,11 @@ class HadoopFolder:
             write_text(system, scratch, data.decode())
             hadoop.FileContext.getFileContext(system.getUri(), conf).rename(scratch, final, no_overwrite)
         except Exception as error:
-            if "FileAlreadyExistsException" in _java_names(error):
+            names = _java_names(error)
+            if "FileAlreadyExistsException" in names:
                 return False
+            if "FileNotFoundException" in names:  # a run that begins has deleted it with those of killed runs
+                return not system.exists(final) and self._rename(system, final, data)
             raise
         finally:
             system.delete(scratch, False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import PUBLISH_LOG, publish_log_batch, publish_log_file
+from bridge.bridge_folders import PUBLISH_LOG, is_scratch, publish_log_batch, publish_log_file
 from bridge.definition import Definition
 from bridge.delta.state_choice import state_of
 from bridge.delta.state_store import Medium, StateStore
@@ -56,8 +56,10 @@ class PublishLog:
             if not self._state.put_if_absent(name, text):
                 raise ConcurrentRunError(f"another run writes to {self._place}; stop one of the two")
         if self._batches is None:
-            listed = map(publish_log_batch, self._state.names(PUBLISH_LOG))
-            self._batches = sorted(batch for batch in listed if batch is not None)
+            names = self._state.names(PUBLISH_LOG)
+            self._batches = sorted(batch for batch in map(publish_log_batch, names) if batch is not None)
+            # Of runs that were killed while they wrote: this one is the only one that may write now.
+            self._state.delete(*(f"{PUBLISH_LOG}/{name}" for name in names if is_scratch(name)))
         elif progress.batch not in self._batches:
             self._batches.append(progress.batch)
         if len(self._batches) > self._most:

@@ -79,6 +79,9 @@ class LocalStore:
             os.link(scratch, final)
         except FileExistsError:
             return False
+        except FileNotFoundError:
+            # A run that begins has deleted the scratch file with those of killed runs.
+            return not final.exists() and self.put_if_absent(path, data)
         finally:
             scratch.unlink(missing_ok=True)
         sync(final.parent)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bridge.bridge_folders import publish_log_file, scratch_name
 from bridge.delta.file_state import FileState
 from bridge.delta.publish_log import PublishLog
 from bridge.errors import ConcurrentRunError, DefinitionError, GapError
@@ -45,6 +46,16 @@ def test_numbers_are_compared_as_numbers_and_twenty_are_kept(log: PublishLog, la
         log.write(at(batch))
     assert log.last() == at(111)
     assert [int(f.stem) for f in files(lake)] == list(range(92, 112))
+
+
+def test_a_run_deletes_what_killed_runs_left_of_a_batch(
+    log: PublishLog, spark: SparkSession, lake: Path
+) -> None:
+    log.write(at(0))
+    scratch = lake / "checkpoint" / "publish" / scratch_name(publish_log_file(1))
+    scratch.write_text("{")
+    PublishLog(FileState(spark, f"{lake}/checkpoint"), "p").write(at(1))
+    assert [int(f.stem) for f in files(lake)] == [0, 1]
 
 
 def test_two_runs_cannot_record_the_same_batch(log: PublishLog) -> None:

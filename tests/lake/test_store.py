@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bridge.bridge_folders import is_scratch
 from bridge.lake import remote_store
 from bridge.lake.local_store import LocalStore
 from bridge.lake.remote_store import RemoteStore, joined
@@ -58,6 +60,27 @@ def test_of_several_writers_one_creates_a_file(store: Store) -> None:
     assert store.put_if_absent("log/1.json", b"anew")
     again = store.head("log/1.json")
     assert first and again and first.stamp != again.stamp
+
+
+def test_a_writer_whose_scratch_file_a_beginning_run_deletes_writes_again(tmp_path: Path) -> None:
+    store, ended = LocalStore(str(tmp_path)), threading.Event()
+
+    def delete_scratch_files() -> None:
+        while not ended.is_set():
+            for name in store.names("log"):
+                if is_scratch(name):
+                    store.delete(f"log/{name}")
+
+    sweeper = threading.Thread(target=delete_scratch_files)
+    sweeper.start()
+    try:
+        for turn in range(50):
+            won = at_once(lambda n, turn=turn: store.put_if_absent(f"log/{turn}", f"{n}".encode()), range(2))  # type: ignore[misc]
+            assert sorted(won) == [False, True]
+            assert store.read(f"log/{turn}") == f"{won.index(True)}".encode()
+    finally:
+        ended.set()
+        sweeper.join()
 
 
 @pytest.mark.parametrize("seconds", [0.5, pytest.param(60, marks=pytest.mark.slow)])

@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import lease_name
+from bridge.bridge_folders import is_scratch, lease_name
 from bridge.definition import Definition
 from bridge.delta.state_choice import state_of
 from bridge.delta.state_store import Medium, StateStore
@@ -135,6 +135,8 @@ class Lease:
                 attempt += 1
         before = LeaseOwner.from_json(text)
         self.died = str(before) if before is not None and not before.released else None
+        if self.died or attempt or self._state.medium is Medium.DISK:
+            self._delete_scratch_files()
         self._heartbeat.start()
 
     def _try_take(self, text: str | None, attempt: int) -> bool:
@@ -145,6 +147,12 @@ class Lease:
             raise self._named(failed) from failed
         except Exception as failed:
             raise self._named(self._unwritable(failed)) from failed
+
+    def _delete_scratch_files(self) -> None:
+        """Delete what runs left that were killed while they wrote the lease or its claim."""
+        stem = self._name.removesuffix(".json")
+        with suppress(Exception):
+            self._state.delete(*(name for name in self._state.names("") if is_scratch(name, f"{stem}.")))
 
     def _unwritable(self, failed: Exception) -> BridgeError:
         first = (str(failed).splitlines() or [""])[0][:300]

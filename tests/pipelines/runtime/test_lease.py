@@ -24,6 +24,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge import config, lease_owner
+from bridge.bridge_folders import claim_file, scratch_name
 from bridge.delta.file_state import FileState
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.lease_owner import LeaseOwner
@@ -271,6 +272,17 @@ def test_one_that_died_while_it_took_the_lease_is_waited_for_in_vain(desk: Desk)
     assert seconds >= 3 * EVERY
     assert desk.taken()[0] < seconds
     assert not list(desk.file.parent.glob("*.claim"))
+
+
+def test_what_runs_left_that_were_killed_while_they_took_it_is_deleted(desk: Desk) -> None:
+    with desk.acquire():
+        pass
+    folder, claim = desk.file.parent, claim_file("ingest.lease.json", "a1", 0)
+    *own, other = (folder / scratch_name(name) for name in (claim, "ingest.lease.json", "publish.lease.json"))
+    for left in (*own, other):
+        left.write_text("{")
+    with desk.acquire():
+        assert list(folder.glob(".*.tmp")) == [other]
 
 
 @pytest.mark.slow
