@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -39,11 +40,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
         yield running
 
 
+class Remote(Protocol):
+    """A server that clients reach."""
+
+    @property
+    def remote(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class User:
     """Runs commands on the pipeline files of conf/, with a lake and a broker of their own."""
 
-    server: ConnectServer
+    server: Remote
     environ: dict[str, str]
 
     def run(self, *arguments: str, exit_code: int = 0) -> str:
@@ -59,7 +67,7 @@ class User:
         return " ".join((done.stdout + done.stderr).split())
 
 
-def through(server: ConnectServer, **more: str) -> dict[str, str]:
+def through(server: Remote, **more: str) -> dict[str, str]:
     return {**os.environ, "SPARK_REMOTE": server.remote, "COLUMNS": "300", "PYTHONPATH": str(ROOT), **more}
 
 
@@ -114,7 +122,7 @@ def test_suites(server: ConnectServer, broker: Broker) -> None:
     run_pytest(server, SUITES)
 
 
-def run_pytest(server: ConnectServer, files: Sequence[str]) -> None:
+def run_pytest(server: Remote, files: Sequence[str]) -> None:
     """Run tests in a process of its own, whose fixture `spark` is a session of the server."""
     command = [
         sys.executable,
