@@ -18,7 +18,7 @@ from bridge.commit_operations import (
     UPDATED,
 )
 from bridge.delta.delta_errors import table_errors
-from bridge.delta.table import Table
+from bridge.delta.table import Table, newest_in_history
 
 _COUNTED_OPERATIONS = ("MERGE", "UPDATE", "DELETE", *APPENDS)
 """Operations (Delta's names) whose metrics count rows."""
@@ -48,7 +48,7 @@ def count_changes(table: Table, after: int | None, last: int) -> ChangeCounts:
         return ChangeCounts(0, 0, 0)
     with table_errors(table):
         # Other writers may have committed versions after `last`, so the limit counts from the newest.
-        newest = int(table.delta().history(1).select("version").collect()[0][0])
+        newest = newest_in_history(table.delta())
         limit = _LOOK_BACK if after is None else newest - after
         commits = table.delta().history(limit).where(F.col("version") <= last)
         if after is not None:

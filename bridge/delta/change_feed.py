@@ -33,7 +33,7 @@ from bridge.delta.changed_files import (
 )
 from bridge.delta.delta_errors import SCHEMA_CHANGED, error_names, feed_errors, table_errors
 from bridge.delta.log_description import describe, newest_version
-from bridge.delta.table import Table
+from bridge.delta.table import Table, newest_in_history
 from bridge.errors import REPUBLISH, DefinitionError, GapError
 from bridge.rows import RowKind
 from bridge.spark_versions import feed_arguments
@@ -221,7 +221,7 @@ def latest_version(table: Table) -> int:
     if newest is not None:
         return newest
     with table_errors(table):
-        return int(table.delta().history(1).select("version").collect()[0][0])
+        return newest_in_history(table.delta())
 
 
 def oldest(table: Table, last: int) -> int:

@@ -15,7 +15,7 @@ from bridge.columns import BAD, POSITION, col
 from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.ingest_progress import committed_by
-from bridge.delta.table import Table, create_by_sql, exists, handle
+from bridge.delta.table import Table, create_by_sql, exists, handle, newest_in_history
 from bridge.formats.sql import literal
 from bridge.storage import make_local_folder
 
@@ -133,7 +133,7 @@ def quarantined_records(spark: SparkSession, target: DeltaTarget, pipeline: str)
     Those of the newest version: later commits do not change what the frame has.
     """
     with table_errors(target):
-        (version,) = handle(spark, target).history(1).select("version").collect()[0]
+        version = newest_in_history(handle(spark, target))
         reader = spark.read.format("delta").option("versionAsOf", version)
         rows = reader.table(target.table) if target.table else reader.load(target.path)
         records = rows.where(F.col("pipeline") == pipeline)

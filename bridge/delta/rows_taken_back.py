@@ -15,7 +15,7 @@ from bridge.delta.delta_errors import replaced_error, table_errors
 from bridge.delta.ingest_progress import newest_first
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.newest_snapshot import newest_snapshot
-from bridge.delta.table import Table
+from bridge.delta.table import Table, newest_in_history
 from bridge.errors import REBUILD, TableError
 from bridge.ingest_progress import IngestProgress
 from bridge.spark_versions import or_public
@@ -113,7 +113,7 @@ def newest_version(table: Table) -> int:
         return int(snapshot.version())
 
     def of_history() -> int:
-        return int(table.delta().history(1).select("version").collect()[0][0])
+        return newest_in_history(table.delta())
 
     with table_errors(table):
         return or_public(of_snapshot, of_history)

@@ -321,6 +321,11 @@ def unset_property(spark: SparkSession, target: DeltaTarget, name: str) -> None:
         spark.sql(f"ALTER TABLE {sql_name(target)} UNSET TBLPROPERTIES IF EXISTS ({literal(name)})")
 
 
+def newest_in_history(delta: HandleOfTable) -> int:
+    """Returns the newest version as Delta's history has it: a query, by public means."""
+    return int(delta.history(1).select("version").collect()[0][0])
+
+
 def handle(spark: SparkSession, target: DeltaTarget) -> HandleOfTable:
     """Delta's handle of an existing table. Raises TableError when there is none."""
     with table_errors(target):

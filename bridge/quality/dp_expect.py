@@ -40,9 +40,10 @@ def export(suite: Suite, table: str) -> tuple[str, tuple[str, ...]]:
     conditions, left = dict[str, str](), list[str]()
     for expectation in suite.expectations:
         config, title = expectation.configuration, title_of(expectation)
-        found = condition_of(config.type, config.kwargs)
-        if isinstance(found, NoCondition):
-            left.append(f"{title} ({found})")
+        try:
+            found = condition_of(config.type, config.kwargs)
+        except NoCondition as reason:
+            left.append(f"{title} ({reason})")
             continue
         name, number = title, 1
         while name in conditions:
@@ -57,24 +58,24 @@ def export(suite: Suite, table: str) -> tuple[str, tuple[str, ...]]:
     return _HEAD.format(file=suite.name) + "\n".join(lines), tuple(left)
 
 
-class NoCondition(str):
-    """Why there is no condition on a row."""
+class NoCondition(Exception):
+    """The reason why an expectation has no condition on a row."""
 
 
 def condition_of(type: str, kwargs: Mapping[str, Any]) -> str:
-    """Returns the condition of an expectation in SQL; a `NoCondition` with the reason where there is none."""
+    """Returns the condition of an expectation in SQL. Raises NoCondition where there is none."""
     given = {name: value for name, value in kwargs.items() if value is not None}
     if given.pop("mostly", 1) < 1:
-        return NoCondition("has `mostly` below 1, and `dp.expect` judges each row alone")
+        raise NoCondition("has `mostly` below 1, and `dp.expect` judges each row alone")
     made = _CONDITIONS.get(type.removeprefix("expect_"))
     if made is None:
-        return NoCondition("is not a condition on a row in SQL")
+        raise NoCondition("is not a condition on a row in SQL")
     if others := sorted(set(given) - _KNOWN):
-        return NoCondition(f"has {', '.join(f'`{name}`' for name in others)}")
+        raise NoCondition(f"has {', '.join(f'`{name}`' for name in others)}")
     try:
         return made(given)
     except TypeError as error:
-        return NoCondition(str(error))
+        raise NoCondition(str(error)) from error
 
 
 def _column(given: Mapping[str, Any], name: str = "column") -> str:

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
@@ -26,6 +27,8 @@ from tests.faults.lane import Lane
 from tests.faults.nodes import Nodes, nodes
 from tests.faults.reading import AppendObserver, IntervalObserver, Observer, Stall, ends, progress_of
 from tests.faults.zygote import Zygote
+
+_Made = TypeVar("_Made")
 
 PARTITIONS, GROWN = 3, 5
 _RATE = 25
@@ -118,39 +121,25 @@ class Ground:
 
     def _observer(self, lane: Lane) -> Observer:
         quarantine = self.folder / lane.name / "quarantine" if "quarantine" in lane.extras else None
-        return Observer(
-            self.world.broker.bootstrap,
-            lane.topics,
-            self.table(lane),
-            self.folder / lane.name / "ledger.jsonl",
-            key=lane.key,
-            format=lane.format,
-            registry=self.world.registry,
-            quarantine=quarantine,
-            by_sequence=lane.by_sequence,
-        )
+        made = partial(Observer, quarantine=quarantine, by_sequence=lane.by_sequence)
+        return self._observing(made, lane, lane.topics, self.table(lane))
 
     def _append_observer(self, lane: Lane) -> AppendObserver:
-        return AppendObserver(
-            self.world.broker.bootstrap,
-            lane.topics[:1],
-            self.rows_table(lane),
-            self.folder / lane.name / "ledger.jsonl",
-            key=lane.key,
-            format=lane.format,
-            registry=self.world.registry,
-        )
+        return self._observing(AppendObserver, lane, lane.topics[:1], self.rows_table(lane))
 
     def _interval_observer(self, lane: Lane) -> IntervalObserver:
-        return IntervalObserver(
+        made = partial(IntervalObserver, by_sequence=True)
+        return self._observing(made, lane, lane.topics[:1], self.history_table(lane))
+
+    def _observing(self, made: Callable[..., _Made], lane: Lane, topics: Sequence[str], table: Path) -> _Made:
+        return made(
             self.world.broker.bootstrap,
-            lane.topics[:1],
-            self.history_table(lane),
+            topics,
+            table,
             self.folder / lane.name / "ledger.jsonl",
             key=lane.key,
             format=lane.format,
             registry=self.world.registry,
-            by_sequence=True,
         )
 
     def _writing(self, seed: int) -> subprocess.Popen[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -25,8 +26,10 @@ ROWS: list[Row] = [
 ]
 
 
-def whatever_the_share(config: Any) -> str:
-    return condition_of(config.type, {**config.kwargs, "mostly": None})
+def whatever_the_share(config: Any) -> str | None:
+    with suppress(NoCondition):
+        return condition_of(config.type, {**config.kwargs, "mostly": None})
+    return None
 
 
 def test_conditions_are_those_of_a_gate_and_never_null(spark: SparkSession) -> None:
@@ -34,7 +37,7 @@ def test_conditions_are_those_of_a_gate_and_never_null(spark: SparkSession) -> N
     pairs = [
         (rule, condition)
         for rule, e in zip(compiled, EVERY.expectations, strict=True)
-        if not isinstance(condition := whatever_the_share(e.configuration), NoCondition)
+        if (condition := whatever_the_share(e.configuration)) is not None
     ]
     assert len({rule.type for rule, _ in pairs}) == 13
     found = spark.createDataFrame(ROWS, SHAPE).select(
