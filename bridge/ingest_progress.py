@@ -47,6 +47,11 @@ class IngestProgress:
     """The timestamp of the newest record of the batch, epoch milliseconds, for people; None without records."""
     reader: str = field(default="", compare=False)
     """The reader of the batch and why not a faster one, for people."""
+    start: Offsets | None = field(default=None, compare=False)
+    """Where the batch begins; None for a commit that reads no records. Not recorded."""
+    reaches: Offsets | None = field(default=None, compare=False)
+    """The table may have the rows of records up to here: of a batch that had begun, whose end is not recorded. The next
+    batch reads them all again, so that no row goes back to an earlier record."""
 
     def to_json(self, table_id: str) -> str:
         """Return the text for userMetadata of a commit to the table with that id."""
@@ -68,6 +73,7 @@ class IngestProgress:
                     **({"starts": True} if self.starts else {}),
                     **({"newest": self.newest_ms} if self.newest_ms is not None else {}),
                     **({"reader": self.reader} if self.reader else {}),
+                    **({"reaches": self.reaches.tree()} if self.reaches is not None else {}),
                 }
             }
         )
@@ -108,6 +114,7 @@ class IngestProgress:
             fields.get("starts", False),
             fields.get("newest"),
             fields.get("reader", ""),
+            reaches=Offsets.from_tree(fields["reaches"]) if "reaches" in fields else None,
         )
         return progress, fields["table"]
 

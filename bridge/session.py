@@ -21,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from bridge import appcds
-from bridge.backend import ENGINE_ERRORS, backend_of, is_connect
+from bridge.backend import ENGINE_ERRORS, Feature, backend_of, is_connect
 from bridge.errors import BridgeError, DefinitionError
 from bridge.log_store import LOG_STORES, add_log_store, log_store_jar, log_store_settings
 from bridge.spark_jars import (
@@ -195,6 +195,8 @@ def child_session(spark: SparkSession) -> SparkSession:
     backend = backend_of(spark)
     child = backend.child()
     _set(child, "spark.sql.session.timeZone", "UTC")
+    if backend.can(Feature.SETTINGS) is not None:
+        return child
     # A format's expressions are nested; the deepest need more iterations of the analyzer than Spark's 100.
     _set(child, "spark.sql.analyzer.maxIterations", "1000")
     # delta-rs misreads Spark's default, INT96, before 1678 and after 2261.
@@ -215,7 +217,11 @@ def is_local(spark: SparkSession) -> bool:
 def session_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Set session settings within the `with` block, and restore the previous ones after it.
 
-    Raises BridgeError for a setting that a Spark Connect server refuses."""
+    They make Spark faster: where the compute takes no settings, none is set. Raises BridgeError for a single one that a
+    Spark Connect server refuses."""
+    if backend_of(spark).can(Feature.SETTINGS) is not None:
+        yield
+        return
     before: list[tuple[str, str | None]] = []
     try:
         for key, value in values.items():
@@ -238,8 +244,8 @@ def _set(spark: SparkSession, key: str, value: str) -> None:
         if not is_connect(spark):
             raise
         raise BridgeError(
-            f"the compute refuses the setting {key}, as Databricks serverless does ({str(refused)[:100]}): run on "
-            "compute with standard or dedicated access mode, or where the bridge starts Spark"
+            f"the compute refuses the setting {key} ({str(refused)[:100]}): run on compute with standard or dedicated "
+            "access mode, or where the bridge starts Spark"
         ) from refused
 
 

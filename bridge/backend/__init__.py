@@ -23,7 +23,9 @@ __all__ = [
     "backend_of",
     "causes",
     "is_connect",
+    "persist",
     "require",
+    "unpersist",
 ]
 
 
@@ -36,6 +38,17 @@ def require(spark: SparkSession, feature: Feature, command: str) -> None:
     """Raise UnsupportedError where the compute of the session lacks the feature: `command` needs it."""
     if (reason := backend_of(spark).can(feature)) is not None:
         raise UnsupportedError(f"{command} is not possible through Spark Connect: {reason}", command)
+
+
+def persist(frame: DataFrame) -> DataFrame:
+    """Return `frame`, persisted where the compute keeps frames: elsewhere each use computes it again."""
+    return frame.persist() if backend_of(frame.sparkSession).can(Feature.PERSIST) is None else frame
+
+
+def unpersist(frame: DataFrame) -> None:
+    """End what `persist` has begun."""
+    if backend_of(frame.sparkSession).can(Feature.PERSIST) is None:
+        frame.unpersist()
 
 
 def backend_of(spark: SparkSession) -> Backend:

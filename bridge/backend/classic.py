@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bridge.backend.contract import Feature, HandleOfTable
 from bridge.backend.hadoop import HadoopFiles
 from bridge.backend.java_names import remember_lookups
 from bridge.spark_versions import spark_needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
@@ -38,6 +41,12 @@ class ClassicBackend:
     @property
     def master(self) -> str:
         return str(self._context.master)
+
+    def setting(self, name: str) -> str | None:
+        return self._spark.conf.get(name, None)
+
+    def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        yield from frame.toArrow().to_batches()
 
     def child(self) -> SparkSession:
         return self._spark.newSession()

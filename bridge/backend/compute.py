@@ -10,11 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bridge.backend.connect import REFUSED
+from bridge.backend.connect import REFUSED, SERVERLESS
 from bridge.backend.contract import Feature
-
-SERVERLESS = "it refuses the settings with which a commit records its progress, and persisted frames"
-"""Why serverless compute of Databricks runs no verb that needs Spark."""
 
 
 class Shown(Enum):
@@ -33,63 +30,76 @@ class Compute:
     title: str
     refused: Mapping[Feature, str]
     """What its backend's `can` says."""
-    connect: bool
-    """The bridge is a client of Spark Connect."""
+    tests: str
+    """Which tests of a `Use` show that this compute runs it, by the name of their field."""
     ours: bool
     """The tests of this project start it."""
-    refuses_all: str | None = None
-    """Why it runs no verb."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """A verb with some options, the features without which it is refused, and a test of it for each backend."""
+    """A verb with some options, the features without which it is refused, and a test of it for each way to Spark."""
 
     verb: str
     options: str = ""
     needs: tuple[Feature, ...] = ()
     classic: str | None = None
     connect: str | None = None
+    serverless: str | None = None
 
     def shown(self, compute: Compute) -> Shown:
         """What shows that the compute runs it; REFUSED where it cannot."""
-        if compute.refuses_all or set(self.needs) & set(compute.refused):
+        if set(self.needs) & set(compute.refused):
             return Shown.REFUSED
-        if (self.connect if compute.connect else self.classic) is None:
+        if getattr(self, compute.tests) is None:
             return Shown.DOCUMENTED
         return Shown.RUN if compute.ours else Shown.EMULATED
 
 
 COMPUTES = (
-    Compute("Spark of your own", {}, connect=False, ours=True),
-    Compute("Spark Connect", REFUSED, connect=True, ours=True),
-    Compute("Databricks, dedicated", {}, connect=False, ours=False),
-    Compute("Databricks, standard", REFUSED, connect=True, ours=False),
-    Compute("Databricks, serverless", REFUSED, connect=True, ours=False, refuses_all=SERVERLESS),
+    Compute("Spark of your own", {}, "classic", ours=True),
+    Compute("Spark Connect", REFUSED, "connect", ours=True),
+    Compute("Databricks, dedicated", {}, "classic", ours=False),
+    Compute("Databricks, standard", REFUSED, "connect", ours=False),
+    Compute("Databricks, serverless", SERVERLESS, "serverless", ours=False),
 )
 
 _TRIP = "tests/backend/test_connect_server.py::test_a_round_trip_by_commands"
 _CLIENT = "tests/backend/through_connect.py"
+_TRIP_SERVERLESS = "tests/backend/test_connect_serverless.py::test_a_round_trip_by_commands"
+_SERVERLESS = "tests/backend/through_serverless.py"
 _INGEST, _OPERATIONS = "tests/pipelines/ingest", "tests/pipelines/operations"
 
 USES = (
     Use(
         "`ingest`",
-        "`reader: auto`, `consumer`",
-        classic=f"{_INGEST}/test_run.py",
-        connect=f"{_CLIENT}::test_ranges_are_read_between_chosen_offsets",
+        "`reader: auto`",
+        (),
+        f"{_INGEST}/test_run.py",
+        f"{_CLIENT}::test_ranges_are_read_between_chosen_offsets",
+        f"{_SERVERLESS}::test_topic_to_table",
+    ),
+    Use(
+        "`ingest`",
+        "`reader: consumer`",
+        (Feature.KAFKA_IN_TASKS,),
+        f"{_INGEST}/test_run.py",
+        f"{_CLIENT}::test_ranges_are_read_between_chosen_offsets",
     ),
     Use(
         "`ingest`",
         "`reader: spark`",
-        classic=f"{_INGEST}/test_run.py",
-        connect=f"{_CLIENT}::test_ranges_are_read_between_chosen_offsets",
+        (),
+        f"{_INGEST}/test_run.py",
+        f"{_CLIENT}::test_ranges_are_read_between_chosen_offsets",
+        f"{_SERVERLESS}::test_topic_to_table",
     ),
     Use(
         "`ingest`",
         "`--once`",
-        classic=f"{_INGEST}/test_once.py",
-        connect=f"{_CLIENT}::test_rows_from_elsewhere_get_their_intervals",
+        (),
+        f"{_INGEST}/test_once.py",
+        f"{_CLIENT}::test_rows_from_elsewhere_get_their_intervals",
     ),
     Use(
         "`ingest`",
@@ -98,18 +108,25 @@ USES = (
         f"{_INGEST}/test_replay.py",
         f"{_CLIENT}::test_a_corrected_record_is_replayed",
     ),
-    Use("`publish`", "at-least-once", (), "tests/pipelines/publish/test_run.py", _TRIP),
-    Use("`publish`", "exactly-once", (), "tests/pipelines/publish/test_run_exactly_once.py", _TRIP),
-    Use("`check`", "", (), "tests/pipelines/quality/test_check.py", _TRIP),
+    Use("`publish`", "at-least-once", (), "tests/pipelines/publish/test_run.py", _TRIP, _TRIP_SERVERLESS),
+    Use(
+        "`publish`",
+        "exactly-once",
+        (),
+        "tests/pipelines/publish/test_run_exactly_once.py",
+        _TRIP,
+        _TRIP_SERVERLESS,
+    ),
+    Use("`check`", "", (), "tests/pipelines/quality/test_check.py", _TRIP, _TRIP_SERVERLESS),
     Use("`check`", "cost of the scans", (Feature.METRICS,), "tests/quality/test_scan_cost.py"),
-    Use("`verify`", "", (), "tests/pipelines/compare/test_verify.py", _TRIP),
+    Use("`verify`", "", (), "tests/pipelines/compare/test_verify.py", _TRIP, _TRIP_SERVERLESS),
     Use("`replay`", "", (), f"{_INGEST}/test_replay.py", f"{_CLIENT}::test_a_corrected_record_is_replayed"),
-    Use("`resync`", "of a table", (), "tests/pipelines/resync/test_topic_to_table.py"),
+    Use("`resync`", "of a table", (Feature.SETTINGS,), "tests/pipelines/resync/test_topic_to_table.py"),
     Use("`resync`", "of a topic", (Feature.WORKING_FILES,), "tests/pipelines/resync/test_table_to_topic.py"),
-    Use("`run`", "scripts, jobs of Flink CDC", (), "tests/cli/test_app_scripts.py"),
-    Use("`status`", "", (), "tests/cli/test_ops_commands.py", _TRIP),
-    Use("`doctor`", "", (), f"{_OPERATIONS}/test_doctor.py", _TRIP),
-    Use("`maintain`", "", (), f"{_OPERATIONS}/test_maintain.py", _TRIP),
+    Use("`run`", "scripts, jobs of Flink CDC", (Feature.PERSIST,), "tests/cli/test_app_scripts.py"),
+    Use("`status`", "", (), "tests/cli/test_ops_commands.py", _TRIP, _TRIP_SERVERLESS),
+    Use("`doctor`", "", (), f"{_OPERATIONS}/test_doctor.py", _TRIP, _TRIP_SERVERLESS),
+    Use("`maintain`", "", (), f"{_OPERATIONS}/test_maintain.py", _TRIP, _TRIP_SERVERLESS),
     Use("`txn list`, `txn abort`", "", (Feature.TRANSACTIONS,), "tests/cli/test_kafka_commands.py"),
     Use(
         "all of these",
@@ -117,6 +134,7 @@ USES = (
         (),
         "tests/delta/test_table_state.py",
         "tests/delta/test_table_state.py",
+        _TRIP_SERVERLESS,
     ),
 )
 

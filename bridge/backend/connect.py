@@ -1,4 +1,4 @@
-"""A session of Spark Connect: a client without a JVM, as on Databricks' standard compute."""
+"""A session of Spark Connect: a client without a JVM, as on Databricks' standard and serverless compute."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from bridge.backend.connect_table import ConnectTable
 from bridge.backend.contract import Feature, HandleOfTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CLASSIC = (
     "use a Spark that the bridge starts, spark-submit, or on Databricks compute with dedicated access mode"
@@ -28,6 +33,20 @@ REFUSED = {
     Feature.METRICS: "Spark's metrics of queries are in the server's JVM",
 }
 """Why Spark Connect cannot, and which compute can."""
+
+_ELSEWHERE = "use compute with standard or dedicated access mode"
+SERVERLESS = {
+    **REFUSED,
+    Feature.SETTINGS: f"serverless compute takes six settings of Spark and no others; {_ELSEWHERE}",
+    Feature.PERSIST: f"serverless compute keeps no frames; {_ELSEWHERE}",
+    Feature.CLIENT_DISK: "serverless compute forgets the disk of its client; let `run.state` name a table",
+    Feature.KAFKA_IN_TASKS: f"Python tasks of serverless compute have no network; {_ELSEWHERE}",
+}
+"""Why Databricks' serverless compute cannot, and which compute can."""
+_PROBE = "spark.sql.codegen.hugeMethodLimit"
+_NO_SETTING = "CONFIG_NOT_AVAILABLE"
+_TASKS = 8
+"""How many tasks run at once, where the compute does not tell."""
 
 _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
@@ -69,13 +88,35 @@ class ConnectBackend:
             weakref.finalize(spark, _close, client)
 
     def can(self, feature: Feature) -> str | None:
-        return REFUSED.get(feature)
+        if (reason := REFUSED.get(feature)) is None and feature in SERVERLESS and self._is_serverless:
+            return SERVERLESS[feature]
+        return reason
+
+    @cached_property
+    def _is_serverless(self) -> bool:
+        """Whether the compute has serverless's rules: it refuses to set one more setting, to the value that it has."""
+        try:
+            self._spark.conf.set(_PROBE, self._spark.conf.get(_PROBE))
+        except PySparkException as refused:
+            if _NO_SETTING not in str(refused):
+                raise
+            return True
+        return False
+
+    def setting(self, name: str) -> str | None:
+        try:
+            return self._spark.conf.get(name, None)  # type: ignore[no-any-return]
+        except PySparkException as refused:
+            if _NO_SETTING not in str(refused):
+                raise
+            return None
 
     @property
     def parallelism(self) -> int:
         """The setting, as a client does not see the server's cores: `spark.sql.shuffle.partitions`, else local[n]."""
         cores = re.match(r"local\[(\d+)", self.master)
-        return max(1, int(cores[1] if cores else self._spark.conf.get("spark.sql.shuffle.partitions", "2")))
+        tasks = cores[1] if cores else self.setting("spark.sql.shuffle.partitions") or ""
+        return max(1, int(tasks)) if tasks.isdecimal() else _TASKS  # Databricks' default is `auto`
 
     @property
     def application(self) -> str:
@@ -83,7 +124,15 @@ class ConnectBackend:
 
     @property
     def master(self) -> str:
-        return str(self._spark.conf.get("spark.master", "connect") or "connect")
+        return self.setting("spark.master") or "connect"
+
+    def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        given: Any = frame
+        client, plan = self._spark.client, given._plan
+        # As `toLocalIterator` does it, and without an object for each row.
+        for part in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
+            if hasattr(part, "to_batches"):  # the first one is the schema
+                yield from part.to_batches()
 
     def child(self) -> SparkSession:
         self._spark.version  # noqa: B018 (the first request makes the session that is to be cloned)
@@ -100,8 +149,6 @@ class ConnectBackend:
         *,
         tag: str | None = None,
     ) -> list[_Found]:
-        import pyarrow as pa
-
         pickled = [cloudpickle.dumps(part) for part in parts]  # type: ignore[no-untyped-call]
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -135,7 +182,8 @@ class ConnectBackend:
         return bool(self._spark.is_stopped)
 
     def table(self, name: str | None, path: str | None) -> HandleOfTable:
-        return ConnectTable(self._spark, name, path)  # type: ignore[return-value]
+        tells_version = self.can(Feature.SETTINGS) is None
+        return ConnectTable(self._spark, name, path, tells_version)  # type: ignore[return-value]
 
     def is_table(self, path: str) -> bool:
         return ConnectTable.is_table(self._spark, path)

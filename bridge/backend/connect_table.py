@@ -26,8 +26,10 @@ _NEWEST = 20
 class ConnectTable:
     """A Delta table by its name or path. Each read sees the newest version."""
 
-    def __init__(self, spark: Any, name: str | None, path: str | None) -> None:
+    def __init__(self, spark: Any, name: str | None, path: str | None, tells_version: bool = True) -> None:
+        """`tells_version`: a setting of the session names the version that it has committed last."""
         self.spark, self._name, self._path = spark, name, path
+        self.tells_version = tells_version
         self._sql = name or f"delta.{quote(str(path))}"
         spark.sql(f"DESCRIBE DETAIL {self._sql}").schema  # noqa: B018 (raises where there is none)
 
@@ -104,20 +106,30 @@ class _Merge:
         return self
 
     def execute(self) -> DataFrame:
-        """Merge; a row of counts, or none where Delta skipped the MERGE because it knows the batch number."""
+        """Merge; a row of counts, or none where Delta skipped the MERGE because it knows the batch number.
+
+        Where the session does not tell its version, MERGEs that others commit meanwhile are counted, too."""
         spark = self._table.spark
-        spark.conf.unset(_LAST_VERSION)
-        self.writer.merge()
-        version = spark.conf.get(_LAST_VERSION, None)
-        counts = [] if version is None else [self._counts(int(version))]
+        if self._table.tells_version:
+            spark.conf.unset(_LAST_VERSION)
+            self.writer.merge()
+            version = spark.conf.get(_LAST_VERSION, None)
+            counts = [] if version is None else [self._counts(F.col("version") == int(version))]
+        else:
+            before = self._table.history(1).collect()[0]["version"]
+            self.writer.merge()
+            counts = [self._counts((F.col("version") > before) & (F.col("operation") == "MERGE"))]
         columns = ", ".join(f"{name} bigint" for name in _COUNTS)
         return spark.createDataFrame(counts, columns)  # type: ignore[no-any-return]
 
-    def _counts(self, version: int) -> tuple[int, ...]:
-        for limit in (_NEWEST, None):
-            commits = self._table.history(limit).where(F.col("version") == version)
-            for row in commits.select("operationMetrics").collect():
-                return tuple(sum(int(row[0].get(m, 0)) for m in of) for of in _COUNTS.values())
+    def _counts(self, condition: Column) -> tuple[int, ...]:
+        for limit in (_NEWEST, None) if self._table.tells_version else (_NEWEST,):
+            commits = self._table.history(limit).where(condition).select("operationMetrics").collect()
+            if commits:
+                of_all = [
+                    [sum(int(row[0].get(m, 0)) for m in of) for of in _COUNTS.values()] for row in commits
+                ]
+                return tuple(map(sum, zip(*of_all, strict=True)))
         return (0,) * len(_COUNTS)
 
 

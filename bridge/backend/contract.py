@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Backend", "Feature", "Files", "HandleOfTable"]
 
@@ -15,6 +15,7 @@ _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from delta.tables import DeltaTable as HandleOfTable
 else:
     HandleOfTable = Any
@@ -30,6 +31,10 @@ class Feature(Enum):
     TRANSACTIONS = "transactions of Kafka are listed and ended"
     FILE_ACTIONS = "files are removed from a table by their statistics"
     METRICS = "a check reports what it has read"
+    SETTINGS = "a commit has its progress from settings of the session"
+    PERSIST = "frames that are read several times are kept"
+    CLIENT_DISK = "the state of a pipeline is in a folder of a local disk"
+    KAFKA_IN_TASKS = "Spark's Python tasks read from Kafka and write to it"
 
 
 class Files(Protocol):
@@ -77,6 +82,14 @@ class Backend(Protocol):
     @property
     def files(self) -> Files:
         """The files that the driver's process opens."""
+        ...
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the session; None where it is not set, or the compute does not tell it."""
+        ...
+
+    def batches(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a frame in the order of its partitions. Raises Spark's errors."""
         ...
 
     def child(self) -> SparkSession:

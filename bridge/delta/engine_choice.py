@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.backend import persist, unpersist
 from bridge.columns import KIND, col, frame_of, retracts
 from bridge.definition import Engine, MergeSettings
 from bridge.delta.append import appended
@@ -139,7 +140,7 @@ class Engines:
                 merged = self._merge(table, newer, self._semantics, key=key, adds=adds, progress=progress)
             finally:
                 if isinstance(newer, DataFrame) and newer is not changes:
-                    newer.unpersist()
+                    unpersist(newer)
         warning = None
         if self._remembers and time.monotonic() >= self._forget_at:
             warning = memory.forget(progress.newest_ms)
@@ -151,11 +152,11 @@ class Engines:
     ) -> MergeResult:
         if isinstance(changes, DataFrame):
             return self._merge_intervals(memory, changes, progress)
-        frame = changes_frame(memory.table, changes).persist()
+        frame = persist(changes_frame(memory.table, changes))
         try:
             return self._merge_intervals(memory, frame, progress)
         finally:
-            frame.unpersist()
+            unpersist(frame)
 
     def _merge_intervals(
         self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress
@@ -198,7 +199,7 @@ class Engines:
         if not self._remembers and not isinstance(changes, DataFrame) and adds == changes.num_rows:
             return changes, adds
         frame = changes if isinstance(changes, DataFrame) else changes_frame(memory.table, changes)
-        newer = memory.without_older(frame).persist() if self._remembers else frame
+        newer = persist(memory.without_older(frame)) if self._remembers else frame
         row = newer.agg(F.count_if(~retracts()), F.count_if(retracts())).first()
         assert row is not None
         if row[1]:

@@ -73,7 +73,7 @@ def read_progress(table: Table, pipeline: str) -> tuple[IngestProgress, int] | N
     if found is not None and newest is not None:
         return replace(found[0], batch=newest.batch, after=last, starts=False), found[1]
     if oldest["version"] == 0 and newest is not None and first is not None:
-        begin = first if first.starts else replace(first, offsets=Offsets(), topic_ids={})
+        begin = first if first.starts else replace(first, offsets=Offsets(), topic_ids={}, reaches=None)
         return replace(begin, batch=newest.batch, run=newest.run, key=None, after=last, starts=False), 0
     if _has_ingested(table, pipeline) or newest is not None:
         if oldest["version"] > 0:

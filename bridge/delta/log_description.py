@@ -136,7 +136,7 @@ def log_store(spark: SparkSession, target: DeltaTarget) -> Store | None:
     """The store of a table that was given by its path; None where only Spark reads its log."""
     if target.path is None or _TIME_TRAVEL.search(target.path.rstrip("/")):
         return None
-    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
+    if _EXTENSION not in (backend_of(spark).setting("spark.sql.extensions") or ""):
         return None
     try:
         return store_at(spark, backend_of(spark).files.qualified(target.path))

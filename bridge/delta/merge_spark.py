@@ -37,10 +37,9 @@ from bridge.delta.partition_values import lost_values, refuse_lost_values
 from bridge.delta.rows_taken_back import checked, following
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
-from bridge.delta.txn_settings import committed_version, last_version, txn_settings
+from bridge.delta.txn_settings import committed_version, merging
 from bridge.ingest_progress import IngestProgress
 from bridge.schema import quote
-from bridge.session import session_settings
 from bridge.spark_versions import MERGE_OF_CACHED_SOURCE
 
 _BLOOM_FILTER = "spark.sql.optimizer.runtime.bloomFilter.enabled"
@@ -99,11 +98,10 @@ class SparkEngine:
         conflict: Exception | None = None
         for _ in attempts():
             progress = following(table, progress)
-            settings = merge_settings | txn_settings(table, progress.merging(table.target, key))
+            given = progress.merging(table.target, key)
             try:
-                with lost_values(table), table_errors(table), session_settings(table.spark, settings):
+                with lost_values(table), table_errors(table), merging(table, given, merge_settings) as merged:
                     counts = _execute(table, table.delta(), changes, statement, predicate.condition)
-                    version = last_version(table.spark) or -1
             except Exception as error:
                 reasons = error_names(error)
                 if "ConcurrentTransactionException" in reasons:
@@ -117,7 +115,7 @@ class SparkEngine:
                 result = MergeResult(committed_version(table, progress), skipped=counts is None)
             else:
                 effects = (counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted"))
-                result = MergeResult(version, *effects)
+                result = MergeResult(merged.version or -1, *effects)
             return checked(table, progress, result)
         raise conflict_error(table, progress.batch) from conflict
 

@@ -10,6 +10,7 @@ from typing import Literal
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from bridge.backend import backend_of
 from bridge.definition import DeltaTarget
 from bridge.delta.row_constraints import GENERATED
 from bridge.errors import DefinitionError, TableError
@@ -180,7 +181,7 @@ def refuse_clustering(target: DeltaTarget, present: tuple[str, ...]) -> None:
 def refuse_hidden_loss(spark: SparkSession) -> None:
     """Raise DefinitionError for settings that silently turn missing or corrupt files into missing rows."""
     for key in _HIDING_SETTINGS:
-        if str(spark.conf.get(key, "false")).lower() == "true":
+        if (backend_of(spark).setting(key) or "").lower() == "true":
             raise DefinitionError(f"Spark setting {key} = true hides lost data; set it to false")
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.backend import persist, unpersist
 from bridge.columns import KIND, col, comparable, retracts, same_key
 from bridge.definition import History
 from bridge.delta.file_pruning import key_predicate
@@ -99,10 +100,10 @@ class Timeline:
 
     def persist(self) -> Timeline:
         """The same, persisted; `unpersist` ends that."""
-        return replace(self, frame=self.frame.persist())
+        return replace(self, frame=persist(self.frame))
 
     def unpersist(self) -> None:
-        self.frame.unpersist()
+        unpersist(self.frame)
 
     def counts(self) -> tuple[int, int, int]:
         """How many rows `changes` sets, and how many changes of the batch delete and have no effect. Runs a job."""

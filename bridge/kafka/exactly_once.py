@@ -23,6 +23,7 @@ from bridge.kafka.sink import (
     UnencodedRecords,
     collect_counts,
     refuse_speculation,
+    send_rows,
 )
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
@@ -121,9 +122,7 @@ def produce_once(
     shard = F.pmod(F.hash(*routed_by), F.lit(publish_range.shards))
     version = F.shiftright(RANK, _HASH_BITS) + publish_range.first
     refuse_speculation(frame.sparkSession)
-    task_errors = TaskErrors(expected(topic.properties))
-    assigned = rows.select(*columns, RANK, version.alias(VERSION), shard.alias(SHARD))
-    return collect_counts(assigned.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors)
+    return send_rows(rows.select(*columns, RANK, version.alias(VERSION), shard.alias(SHARD)), task, topic)
 
 
 def produce_files(

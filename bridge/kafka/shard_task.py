@@ -37,10 +37,13 @@ class ShardTask:
     """A task has the shard of its own number and no other. False: it has any number of shards, one after the other."""
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        """Send the unsent rows of each shard in `batches`; a shard without rows opens no connection."""
+        """Send the unsent rows of each shard in `batches`; a shard without rows opens no connection.
+
+        Outside of a task they are those of all shards, one after the other."""
         context = TaskContext.get()
-        assert context is not None
-        legal = {context.partitionId()} if self.task_per_shard else set(range(self.spec.shards))
+        legal = set(range(self.spec.shards))
+        if self.task_per_shard and context is not None:
+            legal = {context.partitionId()}
         counts = SendCounts()
         parts = split_by_shard(batches, legal, self.stray_message)
         for number, shard_parts in groupby(parts, key=itemgetter(0)):

@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 
 from bridge import failpoints
 from bridge.arrow_formats.record_encoder import RecordEncoder
-from bridge.backend import ENGINE_ERRORS, backend_of
+from bridge.backend import ENGINE_ERRORS, Feature, backend_of, require
 from bridge.columns import ROUTE
 from bridge.definition import DeliveryGuarantee, Topic
 from bridge.errors import ConcurrentRunError, KafkaError
@@ -38,7 +38,7 @@ from bridge.kafka.records import SendCounts
 from bridge.kafka.task_errors import TaskErrors
 from bridge.kafka.topic_creation import partition_counts
 from bridge.kafka.worker_check import expected
-from bridge.partitioners import BUILT_IN, Partitioner, opened
+from bridge.partitioners import BUILT_IN, TASK_FREE, Partitioner, opened
 
 IDLE_SECONDS = 60.0
 """As long as Spark keeps an idle Python worker."""
@@ -210,9 +210,32 @@ def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> SendCounts:
     return SendCounts(*(sum(of_tasks) for of_tasks in zip(*rows, strict=True)))
 
 
+class RowsTask(Protocol):
+    """What sends rows, in a task or in this process."""
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        """Send all rows and yield one row of counts."""
+        ...
+
+
+def send_rows(rows: DataFrame, task: RowsTask, topic: Topic) -> SendCounts:
+    """Send the rows of each partition in a task of Spark's, or in this process, partition after partition, where tasks
+    do not reach the brokers. Raises what the task raises, and Spark's errors."""
+    backend = backend_of(rows.sparkSession)
+    if backend.can(Feature.KAFKA_IN_TASKS) is not None:
+        return _sent_here(task, backend.batches(rows))
+    task_errors = TaskErrors(expected(topic.properties))
+    return collect_counts(rows.mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors)
+
+
+def _sent_here(task: RowsTask, batches: Iterable[pa.RecordBatch]) -> SendCounts:
+    (counts,) = task.run(batches)
+    return SendCounts(**counts.to_pylist()[0])
+
+
 def refuse_speculation(spark: SparkSession) -> None:
     """Raise KafkaError when Spark may run two attempts of a task at the same time."""
-    if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
+    if (backend_of(spark).setting("spark.speculation") or "").lower() == "true":
         raise KafkaError(
             "spark.speculation must be false: a second attempt of a task sends old values behind new ones"
         )
@@ -340,6 +363,10 @@ def produce(
         frame = records.encoded()
     spark = frame.sparkSession
     refuse_speculation(spark)
+    if topic.sink.parallelism is not None:
+        require(spark, Feature.KAFKA_IN_TASKS, f"'sink.parallelism' = '{topic.sink.parallelism}'")
+    if topic.sink.partitioner not in TASK_FREE:  # it places a record by the task that sends it
+        require(spark, Feature.KAFKA_IN_TASKS, f"'sink.partitioner' = '{topic.sink.partitioner}'")
     tasks = topic.sink.parallelism or backend_of(spark).parallelism
     task = _send_task(topic, encoder, tasks)
     assigned = frame
@@ -356,10 +383,7 @@ def produce(
         order = [part for name in order_by for part in _fields(frame, name)]
         assigned = assigned.sortWithinPartitions(*order)
     columns = task.packing.columns(frame.columns)
-    task_errors = TaskErrors(expected(topic.properties))
-    return collect_counts(
-        assigned.select(*columns).mapInArrow(task_errors.task(task.run), COUNTS_SCHEMA), task_errors
-    )
+    return send_rows(assigned.select(*columns), task, topic)
 
 
 def _fields(frame: DataFrame, name: str) -> list[str]:
@@ -371,8 +395,7 @@ def produce_in_driver(records: pa.Table, topic: Topic, encoder: RecordEncoder) -
     """Send `records`, as `UnencodedRecords.for_tasks` has them, from this process and in their order: for as few that
     starting tasks would take longer than to send them. Guarantees, waits and raises as `produce` does."""
     task = _send_task(topic, encoder, tasks=1)
-    (counts,) = task.run(records.to_batches())
-    return SendCounts(**counts.to_pylist()[0])
+    return _sent_here(task, records.to_batches())
 
 
 def _send_task(topic: Topic, encoder: RecordEncoder | None, tasks: int) -> SendTask:

@@ -24,10 +24,11 @@ _START_SECONDS = 120.0
 
 
 class ConnectServer:
-    """Runs inside a `with` block. `remote` is its address, for SPARK_REMOTE."""
+    """Runs inside a `with` block. `remote` is its address, for SPARK_REMOTE. The Python of its tasks looks for modules
+    in `task_path` first."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._port = folder, free_port()
+    def __init__(self, folder: Path, task_path: Path | None = None) -> None:
+        self._folder, self._port, self._task_path = folder, free_port(), task_path
         self.remote = f"sc://{HOST}:{self._port}"
         self.log = folder / "server.log"
 
@@ -56,6 +57,7 @@ class ConnectServer:
             "SPARK_HOME": str(spark),
             "SPARK_LOCAL_IP": HOST,
             "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join(map(str, [*filter(None, [self._task_path]), *sys.path])),
         }
         with self.log.open("w") as log:
             self._process = subprocess.Popen(

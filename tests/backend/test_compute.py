@@ -28,7 +28,7 @@ def test_each_verb_is_in_the_table_or_needs_no_spark() -> None:
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: f"{use.verb} {use.options}")
 def test_what_is_said_to_be_run_has_a_test(use: Use) -> None:
-    for test in filter(None, (use.classic, use.connect)):
+    for test in filter(None, (use.classic, use.connect, use.serverless)):
         file, _, name = test.partition("::")
         assert f"def {name or 'test_'}" in (ROOT / file).read_text(encoding="utf-8"), test
 
@@ -40,6 +40,6 @@ def test_nothing_was_run_on_databricks() -> None:
 
 def test_the_table_knows_what_a_session_refuses(spark: SparkSession) -> None:
     """A session of Spark Connect where `test_connect_server` runs this with one."""
-    connect = "connect" in type(spark).__module__
-    for compute in (c for c in COMPUTES if c.connect is connect):
+    tests = "connect" if "connect" in type(spark).__module__ else "classic"
+    for compute in (c for c in COMPUTES if c.tests == tests):
         assert compute.refused == {f: why for f in Feature if (why := backend_of(spark).can(f)) is not None}

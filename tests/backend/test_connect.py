@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bridge.backend import Feature
-from bridge.backend.connect import REFUSED, ClientFiles, ConnectBackend
+from bridge.backend.connect import REFUSED, SERVERLESS, ClientFiles, ConnectBackend
 from tests.backend.test_connect_server import ROOT, SUITES
 
 COMPUTE = (
@@ -20,7 +20,7 @@ COMPUTE = (
 )
 
 
-@pytest.mark.parametrize("feature", list(Feature))
+@pytest.mark.parametrize("feature", list(REFUSED))
 def test_each_refusal_says_why_or_names_the_compute_that_can(feature: Feature) -> None:
     reason = REFUSED[feature]
     assert "Spark Connect" in reason or "server" in reason or COMPUTE in reason
@@ -72,3 +72,10 @@ def test_a_session_may_be_collected_in_a_thread_of_its_client(monkeypatch: pytes
     del session
     threads.submit(held.clear).result()
     assert gone() is None and ignored == []
+
+
+def test_the_page_shows_what_serverless_compute_refuses() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "databricks.md").read_text(encoding="utf-8")
+    shown = page.partition("<!-- serverless -->\n")[2].partition("\n\n")[0].splitlines()[2:]
+    assert shown == [f"| {f.value} | {why} |" for f, why in SERVERLESS.items() if f not in REFUSED]
+    assert set(SERVERLESS) == set(Feature)

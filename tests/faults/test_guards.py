@@ -22,7 +22,6 @@ from pyspark.sql import types as T
 from bridge import failpoints
 from bridge.columns import col
 from bridge.delta.ingest_progress import read_progress
-from bridge.delta.txn_settings import txn_settings
 from bridge.embedded.broker import Broker
 from bridge.errors import BridgeError, ConcurrentRunError
 from bridge.kafka.client_settings import producer_settings
@@ -55,15 +54,8 @@ def test_delta_s_txn_in_the_commit(
     ours = SimpleNamespace(lost=False, warning=None, owner="h/1", died=None, check=lambda: None)
     monkeypatch.setattr("bridge.pipelines.ingest.run.acquire_lease", lambda *_: nullcontext(ours))
     if not guarded:
-        without = {"spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"}
-
-        def unsigned(*given: Any) -> dict[str, str]:
-            return {k: v for k, v in txn_settings(*given).items() if k not in without}
-
-        monkeypatch.setattr("bridge.delta.merge_spark.txn_settings", unsigned)
-        monkeypatch.setattr("bridge.delta.append.txn_settings", unsigned)
-
-        monkeypatch.setattr("bridge.delta.merge_driver.app_id", lambda _: f"bridge/{uuid.uuid4()}")
+        for module in ("txn_settings", "merge_driver"):
+            monkeypatch.setattr(f"bridge.delta.{module}.app_id", lambda _: f"bridge/{uuid.uuid4()}")
     second: list[object] = []
 
     def meanwhile(name: str) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from bridge import watchdog
+from bridge.backend import Feature, require
 from bridge.cdc_jobs import Job
 from bridge.delta.file_state import FileState
 from bridge.metrics import BatchReport, Listener, RunName, ignore
@@ -44,6 +45,7 @@ def run_job(
     Raises ConcurrentRunError, before anything is read or written, when another run of the job is at work; and what
     `publish` and `run_script` raise: tables before the one that fails have been sent.
     """
+    require(spark, Feature.PERSIST, "bridge run of a job")
     with (
         acquire_lease_in(
             FileState(spark, job.folder, "bridge.state"), "job", name=job.name, verb="run"

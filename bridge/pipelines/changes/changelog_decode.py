@@ -17,7 +17,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from bridge import compact
+from bridge import backend, compact
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
 from bridge.decode import (
     BAD_KEY_ID,
@@ -189,8 +189,8 @@ def persist_within(stack: ExitStack) -> Persist:
     """Return a function that persists frames until `stack` closes."""
 
     def persist(frame: DataFrame) -> DataFrame:
-        stack.callback(frame.unpersist)
-        return frame.persist()
+        stack.callback(backend.unpersist, frame)
+        return backend.persist(frame)
 
     return persist
 

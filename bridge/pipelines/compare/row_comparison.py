@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.backend import persist, unpersist
 from bridge.columns import KIND, POSITION, col, retracts, row_fingerprint, same_key
 
 BUCKETS = 64
@@ -94,7 +95,7 @@ def compare(
         sides = sides.unionByName(later_keys, allowMissingColumns=True)
     else:
         sides = sides.withColumn("__later", F.lit(None).cast("boolean"))
-    keys = (
+    keys = persist(
         sides.groupBy(*names)
         .agg(
             F.count("__topic").alias("__in_topic"),
@@ -104,7 +105,6 @@ def compare(
             F.count("__later").alias("__later"),
         )
         .withColumn(_BUCKET, F.pmod(F.xxhash64(*names), F.lit(BUCKETS)))
-        .persist()
     )
     try:
         conditions = {name: F.expr(condition) for name, condition in _CONDITIONS.items()}
@@ -127,7 +127,7 @@ def compare(
                 comparison, examples=_examples(shown, topic, table, key, fields, show_values)
             )
     finally:
-        keys.unpersist()
+        unpersist(keys)
     return comparison
 
 
@@ -204,7 +204,7 @@ def _examples(
 ) -> tuple[Example, ...]:
     """Collect a few keys, the position of their newest records, and with `show_values` their rows."""
     named = F.to_json(F.struct(*[col(name, "k") for name in key]))
-    keys = shown.alias("k").persist()
+    keys = persist(shown.alias("k"))
     try:
         why = {row[0]: row[1] for row in keys.select(named, _WHY).collect()}
         sample = F.broadcast(keys)
@@ -221,7 +221,7 @@ def _examples(
             first = present.alias("r").join(sample, same_key(key, "r", "k")).groupBy(named).agg(F.min(row))
             rows |= {(side, pair[0]): pair[1] for pair in first.collect()}
     finally:
-        keys.unpersist()
+        unpersist(keys)
     return tuple(
         Example(name, reason, positions.get(name), rows.get(("topic", name)), rows.get(("table", name)))
         for name, reason in why.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bridge.arrow_formats.arrow_types import arrow_type
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
+from bridge.backend import Feature, backend_of
 from bridge.definition import Definition, Engine, Reader, Topic
 from bridge.delta.append_files import FileAppends
 from bridge.delta.table import Table
@@ -57,7 +58,10 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
 
 
 def refuse_unsupported_table(definition: Definition, topic: Topic, table: Table) -> FileAppends | None:
-    """Raise NotThisWay where the table accepts no batches of consumers. Return what appends to one without a key."""
+    """Raise NotThisWay where the table accepts no batches of consumers, or its compute runs none. Return what appends
+    to one without a key."""
+    if (reason := backend_of(table.spark).can(Feature.KAFKA_IN_TASKS)) is not None:
+        raise NotThisWay(reason)
     checks = [c.broken for c in definition.constraints if c.not_null is None and c.partition is None]
     if checks:
         raise NotThisWay(f"only Spark judges a row by what the table asks of it ({checks[0]})")

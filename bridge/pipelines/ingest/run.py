@@ -90,7 +90,7 @@ def ingest(
     before anything is written; BadRecordError, QualityError and ConcurrentRunError from a batch, which then has no
     effect.
     """
-    if definition.reader is not Reader.SPARK:
+    if definition.reader is not Reader.SPARK and backend_of(spark).can(Feature.KAFKA_IN_TASKS) is None:
         with suppress(NotThisWay):
             refuse_unsupported(definition, definition.topic)
             warm_up(spark)
@@ -183,6 +183,8 @@ class _Run:
         reader, definition = state.definition.reader, state.definition
         if reader is Reader.SPARK:
             return self._source_batches(CONFIGURED)
+        if state.books.progress.reaches is not None:
+            return ranges_of_source(state, "a batch that was begun is read again as a whole")
         try:
             if self._gave_up is not None:
                 raise NotThisWay(self._gave_up)

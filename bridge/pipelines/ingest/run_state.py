@@ -92,15 +92,20 @@ class Bookkeeping:
             offsets=progress.offsets,
             at_ms=progress.at_ms,
             after=progress.after,
+            reaches=progress.reaches,
         )
         self.start_query(state)
 
     def next_progress(self, end: Offsets) -> IngestProgress | None:
-        """The progress of a batch that ends at `end`; None when it has no offsets: then there is nothing to commit."""
-        offsets = self.progress.offsets.advanced(end)
-        if offsets == self.progress.offsets:
+        """The progress of a batch that ends at `end`, or where one ended that was begun and not recorded; None when it
+        has no offsets: then there is nothing to commit."""
+        known = self.progress
+        offsets = known.offsets.advanced(end).advanced(known.reaches or Offsets())
+        if offsets == known.offsets:
             return None
-        return replace(self.progress, batch=self.progress.batch + 1, offsets=offsets, at_ms=now_ms())
+        return replace(
+            known, batch=known.batch + 1, offsets=offsets, start=known.offsets, reaches=None, at_ms=now_ms()
+        )
 
     def record(
         self, progress: IngestProgress, applied: AppliedBatch, newest_end: Offsets, started: float
@@ -110,7 +115,7 @@ class Bookkeeping:
         `newest_end` is the end of the topic now, `started` the time.monotonic() at which the batch began.
         """
         before = self.progress.offsets
-        self._advance(replace(progress, after=applied.merged.version), applied)
+        self._advance(replace(progress, after=applied.merged.version, start=None), applied)
         health = self.monitor.after_batch(
             progress.offsets, newest_end, applied.newest_event_ms, applied.warnings
         )
@@ -232,7 +237,9 @@ class RunState:
         self.end = admin.end_offsets(self.topic, state)
         self.books = Bookkeeping(definition, self.topic, self.table, listener, offsets, batch, state)
         if last is not None:
-            self.books.progress = replace(self.books.progress, at_ms=last[0].at_ms, after=last[0].after)
+            self.books.progress = replace(
+                self.books.progress, at_ms=last[0].at_ms, after=last[0].after, reaches=last[0].reaches
+            )
         self._look_at = time.monotonic() + LOOK_SECONDS
         self.engines = Engines(definition.merge, semantics_of(definition.delta))
         self.schedule = Schedule(definition, self.table)

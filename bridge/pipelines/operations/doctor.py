@@ -330,7 +330,7 @@ class _Doctor:
         yield Outcome.FINE, backend_of(self._spark).master
 
     def disk(self) -> Found:
-        local = str(self._spark.conf.get("spark.local.dir", "/tmp")).split(",")
+        local = (backend_of(self._spark).setting("spark.local.dir") or "/tmp").split(",")
         path = self._definition.delta.path
         for place in dict.fromkeys([*local, *([path] if path and "://" not in path else [])]):
             folder = next((p for p in (Path(place), *Path(place).parents) if p.exists()), Path("/"))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import backend_of
 from bridge.bridge_folders import lease_name
 from bridge.config.paths import is_uri
 from bridge.config.registry_settings import registry_settings
@@ -186,7 +187,7 @@ def log_store(spark: SparkSession, definition: Definition) -> Found:
     if path is None or not path.startswith(("s3://", "s3a://")):
         return
     key, ours = "spark.delta.logStore.s3a.impl", LOG_STORES["s3a"]
-    used = spark.conf.get(key, None)
+    used = backend_of(spark).setting(key)
     if used == ours:
         yield Outcome.FINE, f"{key}={used}: of several writers one commits a version"
     else:

@@ -18,7 +18,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from bridge import compact, failpoints
-from bridge.backend import backend_of
+from bridge.backend import backend_of, persist, unpersist
 from bridge.columns import AFTER
 from bridge.definition import Definition, DeliveryGuarantee, Topic
 from bridge.delta import change_feed
@@ -99,7 +99,7 @@ def check_range(
         return ()
     rows = changes
     if AFTER in changes.columns:
-        stack.callback(changes.persist().unpersist)
+        stack.callback(unpersist, persist(changes))
         rows = compact.upserts(changes)
     counts = row_gate.evaluate(definition, rows)
     for warning in row_gate.enforce(definition, counts, rows, "Nothing of it was sent", _WAY_OUT):

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bridge import failpoints
+from bridge.backend import Feature, require
 from bridge.columns import KIND, POSITION, col, differs, retracts, same_key
 from bridge.definition import Definition, Topic
 from bridge.delta import change_feed
@@ -103,6 +104,7 @@ def resync(
         table = open_whole_table(spark, definition).unhidden()
         _refuse_rows_of_once(table)
         return _Run(with_constraints(definition, table), topic, state, table, keep_missing, None).run()
+    require(spark, Feature.SETTINGS, "bridge resync of a table")
     with (
         acquire_lease(spark, definition, "ingest", verb="resync") as lease,
         tracked_command(spark, definition, "resync", ingest_flow),

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.backend import ENGINE_ERRORS, backend_of, is_connect
+from bridge.backend import ENGINE_ERRORS, Feature, backend_of, is_connect
 from bridge.bridge_folders import scratch_name
 from bridge.definition import Definition, Reader
 from bridge.errors import BridgeError, TableError
@@ -74,7 +74,8 @@ def check_executors(spark: SparkSession, definition: Definition, *, sends: bool)
     It sees the executors that exist now: one that joins later is checked with the first Python task that it gets (see
     `kafka.worker_check`), and where it only runs Spark's reader once that has failed (`executors_error`).
     """
-    if re.match(r"local(\[|$)", backend_of(spark).master):
+    backend = backend_of(spark)
+    if re.match(r"local(\[|$)", backend.master) or backend.can(Feature.KAFKA_IN_TASKS) is not None:
         return
     required = sends or definition.reader is Reader.CONSUMER
     python = sends or definition.reader is not Reader.SPARK

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
+from bridge.backend import backend_of
 from bridge.definition import Definition, DeltaTarget, GateAction, Topic
 from bridge.delta.table import described, exists
 from bridge.kafka import admin
@@ -122,7 +123,9 @@ def table_dataset(
 ) -> Dataset:
     """A Delta table by its location, also one in a catalog, so that those who know its path mean the same one."""
     namespace, name = _place(target.path if target.path is not None else _location(spark, str(target.table)))
-    symlink = (str(spark.conf.get("spark.sql.warehouse.dir")), target.table) if target.table else None
+    symlink = (
+        (str(backend_of(spark).setting("spark.sql.warehouse.dir")), target.table) if target.table else None
+    )
     columns = tuple(
         (c.name, c.type.spark() if isinstance(c, (PhysicalColumn, MetadataColumn)) else None)
         for c in schema or ()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bridge.backend import ENGINE_ERRORS
+from bridge.backend import ENGINE_ERRORS, backend_of
 from bridge.definition import Definition
 from bridge.delta.delta_errors import error_names
 from bridge.errors import BridgeError, TableError, UnwritableRowError
@@ -189,7 +189,7 @@ def _full_places(spark: SparkSession, definition: Definition) -> list[str]:
     places = {
         "delta.path": definition.delta.path,
         "run.checkpoint": definition.run.checkpoint,
-        "spark.local.dir": spark.conf.get("spark.local.dir", "/tmp"),
+        "spark.local.dir": backend_of(spark).setting("spark.local.dir") or "/tmp",
     }
     return [f"{name} {path}" for name, path in places.items() if path and _is_full(path)]
 

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 from bridge import watchdog
+from bridge.backend import Feature, require
 from bridge.columns import KIND, col, retracts
 from bridge.console import printable
 from bridge.definition import Definition
@@ -117,6 +118,7 @@ def run_script(
     the next step when another has taken over; what `ingest` and `publish` raise; DefinitionError for a query that has
     changed since the last run; TableError and GapError of its tables.
     """
+    require(spark, Feature.PERSIST, "bridge run of a script")
     state, name = ScriptState(script), RunName(script.name, "run")
     with (
         watched(name, script.step_timeout_seconds),
