@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from bridge.backend.plans import estimated_bytes
 from bridge.columns import KIND, col
-from bridge.delta.merge_semantics import KEPT
+from bridge.delta.merge_semantics import KEPT, kept_column
 from bridge.delta.table import Table
 from bridge.ways import NotThisWay
 
@@ -54,8 +54,3 @@ def collect_changes(
             F.coalesce(is_kept, F.lit(False)).alias(kept_column(name)) for name, is_kept in contains.items()
         ]
     return changes.select(*map(col, (*table.columns, *more)), KIND, *kept).toArrow()
-
-
-def kept_column(name: str) -> str:
-    """The column of the source that says whether a change keeps the row's value of the column `name`."""
-    return f"{KEPT}_{name}"

@@ -17,8 +17,8 @@ _READS = {_VECTORS, "timestampNtz", "vacuumProtocolCheck"}
 _WRITES = {*_READS, "appendOnly", "changeDataFeed", "clustering", "domainMetadata", "invariants"}
 _OLD_WRITER = 4
 """The last writer version of the protocol without table features, column mapping and identity columns."""
-_NESTED = (T.ArrayType, T.MapType, T.StructType)
-"""Arrow compares none of these; the entries of a map have no order."""
+_UNCOMPARED = (T.MapType, T.StructType)
+"""The entries of a map have no order, and the statistics of a struct are those of its fields."""
 _KEY_TYPES = (
     T.BinaryType,
     T.BooleanType,
@@ -71,8 +71,16 @@ def refuse_unsupported_table(snapshot: Snapshot, key: Sequence[str]) -> None:
             raise NotThisWay(f"column {f.name!r} is {min(marks)}")
         if f.name in key and not isinstance(f.dataType, _KEY_TYPES):
             raise NotThisWay(f"the key column {f.name!r} is {f.dataType.simpleString().upper()}")
-        if isinstance(f.dataType, _NESTED):
+        if not _is_compared(f.dataType):
             raise NotThisWay(f"column {f.name!r} is {f.dataType.simpleString().upper()}")
+
+
+def _is_compared(type: T.DataType) -> bool:
+    """Whether the driver knows if two values of a column are equal."""
+    if isinstance(type, T.ArrayType):
+        # Arrow casts no array to one whose items are never null.
+        return type.containsNull and _is_compared(type.elementType)
+    return not isinstance(type, _UNCOMPARED)
 
 
 def _refuse_clustering(snapshot: Snapshot) -> None:

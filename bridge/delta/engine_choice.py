@@ -24,7 +24,15 @@ from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_driver import DELETES_OTHERS, DriverEngine
-from bridge.delta.merge_semantics import ADDS, SOURCE, MergeSemantics, after_truncate, upsert_by_key
+from bridge.delta.merge_semantics import (
+    ADDS,
+    KEPT,
+    SOURCE,
+    MergeSemantics,
+    after_truncate,
+    kept_column,
+    upsert_by_key,
+)
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.table import Table
 from bridge.delta.timeline import Timeline
@@ -291,7 +299,13 @@ class Engines:
 
 def changes_frame(table: Table, changes: pa.Table) -> DataFrame:
     """The changes of a batch, those of the table's columns that they have and `__kind`, as a frame of the table's
-    session."""
+    session; with KEPT where they have columns of `kept_column`."""
     fields = [f for f in table.fields if f.name in changes.column_names]
-    schema = T.StructType([*fields, T.StructField(KIND, T.StringType())])
-    return frame_of(table.spark, changes, schema)
+    flags = {f.name: kept_column(f.name) for f in fields if kept_column(f.name) in changes.column_names}
+    kept = [T.StructField(flag, T.BooleanType()) for flag in flags.values()]
+    schema = T.StructType([*fields, T.StructField(KIND, T.StringType()), *kept])
+    frame = frame_of(table.spark, changes, schema)
+    if not kept:
+        return frame
+    names = F.array_compact(F.array(*(F.when(col(flag), F.lit(name)) for name, flag in flags.items())))
+    return frame.withColumn(KEPT, names).drop(*flags.values())

@@ -49,6 +49,7 @@ __all__ = [
     "Update",
     "after_truncate",
     "insert_first",
+    "kept_column",
     "merge_own_columns",
     "repair_by_key",
     "semantics_of",
@@ -67,7 +68,13 @@ INSERT_ALWAYS = "__anew"
 
 KEPT = "__kept"
 """Column of changes, where there is one: names of columns, as an array or null, whose values were taken from the table.
-An update leaves them as they are when it is committed, which another writer may have changed since they were read."""
+An update leaves them as they are when it is committed, which another writer may have changed since they were read. In
+Arrow each column may have one of `kept_column` instead."""
+
+
+def kept_column(name: str) -> str:
+    """The boolean column of changes in Arrow that says whether a change keeps the row's value of the column `name`."""
+    return f"{KEPT}_{name}"
 
 
 class Condition(Protocol):

@@ -1,5 +1,5 @@
 """The last change of each key among the records of a range, decoded and folded while they are read: by their places, or
-by a sequence first.
+by a sequence first, or column by column.
 
 A batch is decoded whole, since only documents tell the keys of a CDC topic, or a sequence, and since Spark's path
 refuses a bad document whether it is superseded or not.
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from confluent_kafka import Message
 
 from bridge.arrow_formats.base import ArrowChanges, Places
+from bridge.kafka.partial_updates import PartialUpdates
 from bridge.kafka.range_parts import CHUNK_BYTES, CHUNK_RECORDS, Added, PartitionRange
 from bridge.kafka.read_counts import ReadCounts
 from bridge.kafka.record_decoders import RecordDecoder
@@ -45,6 +46,8 @@ class ChangeReading:
     """Whether superseded rows are returned, too."""
     is_history: bool = False
     """Whether the last change of each key and sequence is kept, and not of each key alone."""
+    partial: PartialUpdates | None = None
+    """Which columns a change sets; None: all of them. There is no sequence then, and no superseded row is returned."""
 
     @property
     def fold(self) -> tuple[list[str], list[str]]:
@@ -104,10 +107,7 @@ class FoldedChanges:
     def _folded(self) -> pa.Table:
         self._decode()
         if len(self._tables) > 1:
-            table = pa.concat_tables(self._tables).combine_chunks()
-            places = table[_PLACE].to_numpy()
-            last = _last_places(table, places, self.reading)
-            self._tables = [table.filter(pa.array(np.isin(places, last)))]
+            self._tables = [_folded(pa.concat_tables(self._tables).combine_chunks(), self.reading)]
         return self._tables[0]
 
     def _decode(self) -> int:
@@ -130,25 +130,26 @@ class FoldedChanges:
         return grown
 
     def _checked(self, changes: ArrowChanges) -> ArrowChanges:
-        """Return the changes without before images of no key or, with a sequence, of the key of their after image.
-        Raises NotThisWay for a change that is bad."""
-        rows, key = changes.additions, self.reading.key
+        """Return the changes without before images of no key or, where each change counts, of the key of their after
+        image. Raises NotThisWay for a change that is bad."""
+        rows, key, partial = changes.additions, self.reading.key, self.reading.partial
         for name in self.reading.not_null:
             if rows[name].null_count:
                 raise NotThisWay(f"column {name!r} is NOT NULL, and a record has no value for it")
+        if partial is not None:
+            rows = partial.marked(rows)
         keyless = _has_no_key(changes.retractions, key)
         if _has_no_key(rows, key).any() or (keyless & changes.is_delete).any():
             raise NotThisWay("a change has no column of the PRIMARY KEY")
-        left_out = keyless | _are_paired(changes, key) if self.reading.sequence else keyless
-        if left_out.any():
-            kept = ~left_out
-            changes = ArrowChanges(
-                rows,
-                changes.addition_places,
-                changes.retractions.filter(pa.array(kept)),
-                changes.retraction_places[kept],
-                changes.is_delete[kept],
-            )
+        counts_each = self.reading.sequence or partial is not None
+        kept = ~(keyless | _are_paired(changes, key) if counts_each else keyless)
+        changes = ArrowChanges(
+            rows,
+            changes.addition_places,
+            changes.retractions if kept.all() else changes.retractions.filter(pa.array(kept)),
+            changes.retraction_places[kept],
+            changes.is_delete[kept],
+        )
         for name in self.reading.sequence:
             if rows[name].null_count or changes.retractions[name].null_count:
                 raise NotThisWay(f"a change has no value of column {name!r}, which orders changes")
@@ -192,22 +193,21 @@ def _are_paired(changes: ArrowChanges, key: Sequence[str]) -> _Flags:
 
 
 def _fold(changes: ArrowChanges, reading: ChangeReading, first_place: int) -> pa.Table:
-    rows, gone = changes.additions, changes.retractions
-    names = [*reading.key, *reading.sequence]
-    both = pa.concat_tables([gone.select(names), rows.select(names)])
-    all_places = np.concatenate([changes.retraction_places, changes.addition_places])
-    is_last = np.zeros(int(all_places.max(initial=-1)) + 1, np.bool_)
-    is_last[_last_places(both, all_places, reading)] = True
     sides = (
-        (rows, changes.addition_places, RowKind.UPDATE_AFTER),
-        (gone, changes.retraction_places, RowKind.DELETE),
+        _placed(changes.additions, RowKind.UPDATE_AFTER, changes.addition_places + first_place),
+        _placed(changes.retractions, RowKind.DELETE, changes.retraction_places + first_place),
     )
-    tables = []
-    for table, places, kind in sides:
-        kept = is_last[places]
-        rows_kept = table if kept.all() else table.filter(pa.array(kept))
-        tables.append(_placed(rows_kept, kind, places[kept] + first_place))
-    return pa.concat_tables(tables, promote_options="default").combine_chunks()
+    return _folded(pa.concat_tables(sides, promote_options="default").combine_chunks(), reading)
+
+
+def _folded(table: pa.Table, reading: ChangeReading) -> pa.Table:
+    """What is left of changes with their places: of each key one that does what all of them do."""
+    places = table[_PLACE].to_numpy()
+    if reading.partial is not None:
+        retracts = pc.equal(table[_KIND], RowKind.DELETE.value).to_numpy()
+        return reading.partial.folded(table, reading.key, places, retracts)
+    last = _last_places(table, places, reading)
+    return table if len(last) == len(places) else table.filter(pa.array(np.isin(places, last)))
 
 
 def _placed(rows: pa.Table, kind: RowKind, places: Places) -> pa.Table:

@@ -179,9 +179,9 @@ def test_statistics_prune_files_and_count_rows(spark: SparkSession, lake: Path) 
     assert table.delta().toDF().where("id = 7 AND v = 'c'").count() == 1
 
 
-NESTED = [*FIELDS, T.StructField("a", T.ArrayType(T.StringType()))]
+NESTED = [*FIELDS, T.StructField("a", T.MapType(T.StringType(), T.LongType()))]
 REFUSED: list[tuple[Sequence[T.StructField], dict[str, str], str]] = [
-    (NESTED, {}, "column 'a' is ARRAY<STRING>"),
+    (NESTED, {}, "column 'a' is MAP<STRING,BIGINT>"),
     (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'rowTracking'"),
     (FIELDS, {"delta.columnMapping.mode": "name"}, "the table has the feature 'columnMapping'"),
 ]

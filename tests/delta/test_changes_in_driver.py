@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bridge.delta.changes_in_driver import collect_changes, kept_column
-from bridge.delta.merge_semantics import KEPT
+from bridge.delta.changes_in_driver import collect_changes
+from bridge.delta.merge_semantics import KEPT, kept_column
 from tests.delta.tables import frame, made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -13,6 +14,7 @@ from bridge.definition import Engine, MergeSettings
 from bridge.delta.engine_choice import Engines
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_contract import MergeResult
+from bridge.delta.merge_semantics import kept_column
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from tests.delta.tables import FIELDS, actions, at, content, frame, made
@@ -150,3 +152,8 @@ def test_changes_that_are_in_the_driver_are_merged_alike(
     ]
     assert [(r.inserted, r.updated, r.deleted) for r in done] == [(2, 0, 0), (1, 0, 1)]
     assert content(table) == {(1, "a"), (3, None)}
+    kept = frame(table, [("+U", 1, None), ("+U", 3, "c"), ("+U", 5, None)]).toArrow()
+    kept = kept.append_column(kept_column("v"), pa.array([True, False, True]))
+    last = engines.merge(table, kept, key=["id"], adds=3, progress=at(2))
+    assert (last.inserted, last.updated) == (1, 1)
+    assert content(table) == {(1, "a"), (3, "c"), (5, None)}

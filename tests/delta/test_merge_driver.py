@@ -209,9 +209,10 @@ def field(name: str, type: T.DataType) -> T.StructField:
     return T.StructField(name, type)
 
 
+ROWS_IN_AN_ARRAY = T.ArrayType(T.StructType([field("x", T.LongType())]))
 REFUSED: list[tuple[Sequence[T.StructField], dict[str, str], str]] = [
     (FIELDS, {"delta.enableRowTracking": "true"}, "the table has the feature 'rowTracking'"),
-    ([*FIELDS, field("a", T.ArrayType(T.StringType()))], {}, "column 'a' is ARRAY<STRING>"),
+    ([*FIELDS, field("a", ROWS_IN_AN_ARRAY)], {}, "column 'a' is ARRAY<STRUCT<X:BIGINT>>"),
     ([field("id", T.DoubleType()), *FIELDS[1:]], {}, "the key column 'id' is DOUBLE"),
 ]
 

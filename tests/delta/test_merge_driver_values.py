@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
@@ -99,17 +100,23 @@ def test_keys_of_every_type_find_their_rows_in_files_of_either_engine(
 def test_values_of_every_type_are_kept_and_what_is_the_same_is_no_update(
     spark: SparkSession, lake: Path
 ) -> None:
-    types = [T.DoubleType(), T.FloatType(), T.TimestampType(), T.DecimalType(10, 2), T.BinaryType()]
+    lists = [T.ArrayType(T.StringType()), T.ArrayType(T.ArrayType(T.DoubleType()))]
+    types = [T.DoubleType(), T.FloatType(), T.TimestampType(), T.DecimalType(10, 2), T.BinaryType(), *lists]
     fields = [field("a.b", T.LongType()), *(field(f"s{i}", t) for i, t in enumerate(types))]
     table = made(spark, lake / "t", fields=fields)
-    one = (NAN, NAN, MOMENT, Decimal("1.50"), b"\x00")
-    two: tuple[Any, ...] = (-0.0, 0.0, None, None, None)
-    three = (math.inf, -math.inf, MOMENT, Decimal("-99999999.99"), b"")
+    one = (NAN, NAN, MOMENT, Decimal("1.50"), b"\x00", ["", None, "é"], [[NAN, None], None, []])
+    two: tuple[Any, ...] = (-0.0, 0.0, None, None, None, None, None)
+    three: tuple[Any, ...] = (math.inf, -math.inf, MOMENT, Decimal("-99999999.99"), b"", [], [[-0.0]])
     changes = [("+U", i, *row) for i, row in enumerate((one, two, three))]
     assert by_copies(table, frame(table, changes), key=["a.b"], progress=at(0)).inserted == 3
     assert by_spark(table, frame(table, changes), key=["a.b"], progress=at(1)).updated == 0
     zero = [("+U", 0, *one), ("+U", 1, 0.0, -0.0, *two[2:]), ("+U", 2, *three)]
     assert by_copies(table, frame(table, zero), key=["a.b"], progress=at(2)) == MergeResult(3)
+    other = [("+U", 0, *one[:5], ["", None], one[6]), ("+U", 1, *two[:6], []), ("+U", 2, *three)]
+    assert by_marks(table, frame(table, other), key=["a.b"], progress=at(3)).updated == 2
+    assert by_spark(table, frame(table, other), key=["a.b"], progress=at(4)).updated == 0
+    feed = table.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 4)
+    assert feed.load(str(lake / "t")).where("s5 = array('', null, 'é')").count() == 1
     rows = table.delta().toDF()
     assert rows.where("s0 > 5").count() == 2, (
         "Spark takes NaN for the largest value, and must not skip its file"
@@ -164,6 +171,16 @@ def test_null_in_a_column_that_is_not_null_is_left_to_spark(spark: SparkSession,
     last.count()
     done = Engines(MergeSettings()).merge(table, last, key=["id"], adds=1, progress=at(2))
     assert done.engine == "driver"
+
+
+@pytest.mark.slow
+def test_arrays_whose_items_are_never_null_are_left_to_spark(spark: SparkSession, lake: Path) -> None:
+    fields = [*FIELDS, field("a", T.ArrayType(T.LongType(), containsNull=False))]
+    builder = DeltaTable.create(spark).location(str(lake / "t")).addColumns(T.StructType(fields))
+    builder.property("delta.enableChangeDataFeed", "true").execute()
+    table = claim(open_table(spark, DeltaTarget(path=str(lake / "t")), fields), "p")
+    with pytest.raises(NotThisWay, match=r"^column 'a' is ARRAY<BIGINT>$"):
+        by_marks(table, frame(table, [("+U", 1, "a", [1])]), key=["id"], progress=at(0))
 
 
 def test_a_clustered_table_keeps_its_clustering(spark: SparkSession, lake: Path) -> None:

@@ -14,6 +14,7 @@ from confluent_kafka import Message
 
 from bridge.arrow_formats.catalog import arrow_decoder
 from bridge.kafka.folded_changes import ChangeReading, FoldedChanges
+from bridge.kafka.partial_updates import PartialUpdates
 from bridge.kafka.range_parts import PartitionRange
 from bridge.kafka.record_decoders import EventDecoder
 from bridge.rows import Change, RowKind, compact
@@ -42,9 +43,15 @@ def part(*key: str, **more: Any) -> FoldedChanges:
     key, sequence = key or ("id",), more.pop("sequence", ())
     decoder = made_changes(spec("debezium-json", _TYPES), (*key, *sequence))
     not_null, watermark = more.pop("not_null", ()), more.pop("watermark", None)
-    returns_all = more.pop("returns_all", False)
+    returns_all, partial = more.pop("returns_all", False), more.pop("partial", None)
     reading = ChangeReading(
-        EventDecoder(decoder, key_decoder), key, sequence, not_null, watermark, returns_all
+        EventDecoder(decoder, key_decoder),
+        key,
+        sequence,
+        not_null,
+        watermark,
+        returns_all,
+        partial=partial,
     )
     return FoldedChanges(PartitionRange("t", 0, 0, 1), reading, **more)
 
@@ -204,6 +211,24 @@ def test_a_change_of_the_key() -> None:
     assert as_texts(rows(folded)) == [["__kind=+U", "id=2", "name=a"], ["__kind=-D", "id=1"]]
     add(folded, event("u", {"id": 2}, {"id": 1, "name": "b"}))
     assert as_texts(rows(folded)) == [["__kind=+U", "id=1", "name=b"], ["__kind=-D", "id=2"]]
+
+
+def test_partial_updates_of_a_key_are_one_change() -> None:
+    """Updates delete no row before them, unless they change the key."""
+    partial = PartialUpdates({"name": "keeps"}, ("name",))
+    folded, row = part(partial=partial), {"id": 1, "__kind": "+U"}
+    add(folded, *[event("u", {"id": 1, "name": "x"}, {"id": 1, "sub": sub}) for sub in "ab"])
+    assert rows(folded) == [row | {"sub": "b", "keeps": True}]
+    add(folded, event("u", {"id": 1}, {"id": 1, "name": "y"}), event("u", {"id": 1}, {"id": 1}))
+    assert rows(folded) == [row | {"name": "y", "keeps": False}]
+    add(folded, event("d", {"id": 1}), event("c", None, {"id": 1}))
+    assert rows(folded) == [row | {"keeps": False}]
+    add(folded, event("u", {"id": 1}, {"id": 2}))
+    changes = {change["id"]: (change["__kind"], change["keeps"]) for change in rows(folded)}
+    assert changes == {1: ("-D", False), 2: ("+U", True)}
+    size = folded.size()
+    add(folded, *[event("u", None, {"id": 1 + n % 2, "name": "z" * 9}) for n in range(90)])
+    assert folded.size() < size + 90
 
 
 def test_changes_without_a_key() -> None:

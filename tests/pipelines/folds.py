@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bridge.metrics import BatchReport
 from bridge.pipelines.compare.verify import verify
 from tests.pipelines.world import Record, World
 
@@ -117,10 +118,10 @@ def check_any_cut(
     send: Callable[[World, Sequence[Event]], None],
     rows: Callable[[World], object],
     oracle: Callable[[Sequence[Event]], object],
-) -> None:
+) -> list[BatchReport]:
     """Ingest drawn events by two runs, in batches of a drawn size, into a world that `make` makes in a folder: after
-    each run its `rows` are the oracle's, and at the end `verify` finds no difference."""
-    number = iter(range(1_000))
+    each run its `rows` are the oracle's, and at the end `verify` finds no difference. Returns all reports."""
+    number, reports = iter(range(1_000)), list[BatchReport]()
 
     @given(events, st.integers(1, 30), st.integers(0, 30))
     @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -129,8 +130,9 @@ def check_any_cut(
         for begin, end in ((0, first), (first, len(drawn))):
             if drawn[begin:end]:
                 send(world, drawn[begin:end])
-                world.batches({"max-offsets-per-batch": batch})
+                reports.extend(world.batches({"max-offsets-per-batch": batch}))
                 assert rows(world) == oracle(drawn[:end])
         assert verify(world.spark, world.definition()).equal
 
     check()
+    return reports

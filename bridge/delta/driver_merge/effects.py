@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bridge.delta.changes_in_driver import kept_column
 from bridge.delta.driver_merge.matches import Matches
-from bridge.delta.merge_semantics import Delete, MergeStatement, Update
+from bridge.delta.merge_semantics import Delete, MergeStatement, Update, kept_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,18 +139,37 @@ def _new_values(clause: Update, new: pa.Table, rows: pa.Table) -> pa.Table:
 
 
 def _differ(rows: pa.Table, new: pa.Table, names: Sequence[str]) -> _Mask:
+    differ = np.zeros(rows.num_rows, np.bool_)
+    for name in names:
+        differ |= _values_differ(rows[name].combine_chunks(), new[name].combine_chunks())
+    return differ
+
+
+def _values_differ(one: pa.Array, other: pa.Array) -> _Mask:
+    """Whether values of the same place differ, null-safely; NaN is equal to NaN here, as in Spark."""
     import pyarrow.compute as pc
     import pyarrow.types as is_
 
-    differ = np.zeros(rows.num_rows, np.bool_)
-    for name in names:
-        one, other = rows[name], new[name]
-        unequal = pc.not_equal(one, other)
-        if is_.is_floating(one.type):
-            # NaN is equal to NaN here, as in Spark.
-            unequal = pc.and_(unequal, pc.invert(pc.and_(pc.is_nan(one), pc.is_nan(other))))
-        only_one = pc.xor(pc.is_null(one), pc.is_null(other))
-        differ |= np.asarray(pc.or_(pc.fill_null(unequal, False), only_one))
+    if is_.is_list(one.type):
+        return _lists_differ(one, other)
+    unequal = pc.not_equal(one, other)
+    if is_.is_floating(one.type):
+        unequal = pc.and_(unequal, pc.invert(pc.and_(pc.is_nan(one), pc.is_nan(other))))
+    only_one = pc.xor(pc.is_null(one), pc.is_null(other))
+    return np.asarray(pc.or_(pc.fill_null(unequal, False), only_one))
+
+
+def _lists_differ(one: pa.ListArray, other: pa.ListArray) -> _Mask:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(one), -1))
+    differ: _Mask = lengths != np.asarray(pc.fill_null(pc.list_value_length(other), -1))
+    alike = ~differ & (lengths > 0)
+    if alike.any():
+        items = [lists.filter(pa.array(alike)).flatten() for lists in (one, other)]
+        of_list = np.repeat(np.flatnonzero(alike), lengths[alike])
+        differ[of_list[_values_differ(*items)]] = True
     return differ
 
 

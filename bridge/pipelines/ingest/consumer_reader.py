@@ -17,11 +17,13 @@ from pyspark.sql import SparkSession
 from bridge.arrow_formats.catalog import arrow_decoder, change_arrow_decoder
 from bridge.columns import KIND
 from bridge.definition import Definition, Reader, Topic
+from bridge.delta.merge_semantics import kept_column
 from bridge.delta.row_constraints import NULL_FOLDER
 from bridge.delta.table import Table
 from bridge.kafka.client_settings import for_consumer
 from bridge.kafka.folded_changes import ChangeReading
 from bridge.kafka.latest_rows import LatestChangesTask, LatestRowsTask
+from bridge.kafka.partial_updates import PartialUpdates
 from bridge.kafka.read_counts import ReadCounts
 from bridge.kafka.record_decoders import EventDecoder, RecordDecoder, UpsertDecoder
 from bridge.offsets import Offsets, TopicPartition
@@ -39,7 +41,8 @@ class LatestBatch:
 
     changes: pa.Table
     """The columns of a change and `__kind`: '+U' or, with the columns of the key and the sequence only, '-D'. One row
-    for each key, or in a history for each key and sequence, in no order."""
+    for each key, or in a history for each key and sequence, in no order. Where a row may keep values, the columns of
+    `kept_column`, too: a value that is kept is null here."""
     read: ReadCounts
     end: Offsets
     """Where the batch ends: at the end that was asked for or, in partitions of tasks that keep more than their share of
@@ -60,6 +63,7 @@ class ConsumerReader:
         self._job = ConsumerJob(spark, topic.properties, required=definition.reader is Reader.CONSUMER)
         self._key, self._sequence = definition.primary_key, definition.delta.sequence_by
         self._is_history = definition.delta.history is not None
+        self._partial = _partial_updates(definition)
         self._columns = tuple(f.name for f in table.change_fields)
         self._not_null = not_null_columns(definition)
         self._decodes_all = not definition.compacts_first
@@ -85,7 +89,8 @@ class ConsumerReader:
             self._topic.key,
             self._topic.value,
         )
-        changes = pa.concat_tables([p.table() for p in parts]).select([*self._columns, KIND])
+        flags = self._partial.flags.values() if self._partial is not None else ()
+        changes = pa.concat_tables([p.table() for p in parts]).select([*self._columns, KIND, *flags])
         superseded = [rows for part in parts if (rows := part.superseded()) is not None]
         key = [*self._key, *(self._sequence if self._is_history else ())]
         if changes.group_by(key).aggregate([]).num_rows < changes.num_rows:
@@ -114,7 +119,8 @@ class ConsumerReader:
         """Return what makes the task of a batch for a limit of bytes; it asks the schema registry."""
         if not self._topic.is_upsert:
             return self._change_task(self._event_decoder())
-        return self._change_task(self._upsert_decoder()) if self._sequence else self._latest_task()
+        counts_each = self._sequence or self._partial is not None
+        return self._change_task(self._upsert_decoder()) if counts_each else self._latest_task()
 
     def _latest_task(self) -> Callable[[int], _Task]:
         decoder = self._upsert_decoder()
@@ -142,6 +148,7 @@ class ConsumerReader:
                 watermark=self._watermark,
                 returns_all=self._returns_all,
                 is_history=self._is_history,
+                partial=self._partial,
             ),
             timeout=TIMEOUT_SECONDS,
             limit_bytes=limit_bytes,
@@ -169,6 +176,16 @@ class ConsumerReader:
             with_writer_schemas(decoder, value),
             None if key is None or key_decoder is None else with_writer_schemas(key_decoder, key),
         )
+
+
+def _partial_updates(definition: Definition) -> PartialUpdates | None:
+    if not (kept := definition.kept_columns):
+        return None
+    by = definition.delta.update_columns
+    names = () if by is None else (*definition.primary_key, *kept, by)
+    flags = {name: kept_column(name) for name in kept}
+    not_null = tuple(c.not_null for c in definition.constraints if c.not_null is not None)
+    return PartialUpdates(flags, definition.delta.ignore_nulls, by, names, not_null)
 
 
 def not_null_columns(definition: Definition) -> tuple[str, ...]:

@@ -20,16 +20,22 @@ from bridge.lake.local_store import LocalStore
 from bridge.lake.new_files import write_data_file
 from bridge.lake.snapshot import Snapshot
 
-SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("x", pa.float64()), ("other", pa.int32())])
+LISTS = pa.list_(pa.field("element", pa.list_(pa.field("element", pa.float64()))))
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("v", pa.string()), ("x", pa.float64()), ("items", LISTS), ("other", pa.int32())]
+)
+COLUMNS = ["id", "v", "x", "items"]
 IDS = st.none() | st.integers(0, 6)
 ROWS = st.tuples(
     IDS,
     st.sampled_from([None, "", "a"]),
     st.sampled_from([None, 0.0, -0.0, 1.5, math.nan]),
+    st.none()
+    | st.lists(st.none() | st.lists(st.sampled_from([None, 0.0, math.nan]), max_size=2), max_size=2),
     st.integers(0, 2),
 )
 KINDS = st.sampled_from(["+I", "+U", "-U", "-D"])
-CHANGES = st.tuples(ROWS, KINDS).map(lambda drawn: (*drawn[0][:3], drawn[1]))
+CHANGES = st.tuples(ROWS, KINDS).map(lambda drawn: (*drawn[0][:4], drawn[1]))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -48,10 +54,10 @@ def test_effects(
         if part:
             add = write_data_file(LocalStore(folder), pa.Table.from_pylist(part, SCHEMA), 4)
             snapshot.files[add["path"]] = add
-    shape = pa.schema([*(SCHEMA.field(n) for n in ("id", "v", "x")), pa.field(KIND, pa.string())])
+    shape = pa.schema([*(SCHEMA.field(n) for n in COLUMNS), pa.field(KIND, pa.string())])
     given_changes = pa.Table.from_pylist([dict(zip(shape.names, c, strict=True)) for c in changes], shape)
     files = [open_file(snapshot, name, SCHEMA) for name in snapshot.files]
-    statement = upsert_by_key(["id", "v", "x"], ["id"])
+    statement = upsert_by_key(COLUMNS, ["id"])
     matches = find_rows(files, Keys(given_changes, ["id"])) if changes else []
     effects = decide_effects(given_changes, given_changes.slice(0, 0), matches, statement, SCHEMA)
 
@@ -61,15 +67,15 @@ def test_effects(
         change = of.get(row[0], ())
         if not change:
             continue
-        if change[3] in ("-U", "-D"):
+        if change[4] in ("-U", "-D"):
             deleted.append(row)
             marked.append(position)
-        elif not (same(row[1], change[1]) and same(row[2], change[2])):
+        elif not all(map(same, row[1:4], change[1:4])):
             before.append(row)
-            after.append((*change[:3], row[3]))
+            after.append((*change[:4], row[4]))
             marked.append(position)
     there = {row[0] for row in rows}
-    inserted = [(*c[:3], None) for c in changes if c[0] not in there and c[3] in ("+I", "+U")]
+    inserted = [(*c[:4], None) for c in changes if c[0] not in there and c[4] in ("+I", "+U")]
 
     def rows_of(table: pa.Table) -> list[str]:
         return [str(tuple(row.values())) for row in table.to_pylist()]

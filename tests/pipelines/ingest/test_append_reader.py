@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 from bridge.delta.append_files import FileAppends
 from bridge.errors import BadRecordError
@@ -25,7 +26,7 @@ from tests.refusals import refusal
 
 COLUMNS = (
     "id BIGINT, name STRING, amount DECIMAL(10, 2), at TIMESTAMP(3), seen TIMESTAMP_LTZ(6), day DATE, rate DOUBLE, "
-    "ok BOOLEAN, t STRING METADATA FROM 'topic' VIRTUAL, p INT METADATA FROM 'partition' VIRTUAL, "
+    "ok BOOLEAN, tags ARRAY<STRING>, t STRING METADATA FROM 'topic' VIRTUAL, p INT METADATA FROM 'partition' VIRTUAL, "
     "o BIGINT METADATA FROM 'offset' VIRTUAL, w TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL"
 )
 
@@ -52,6 +53,7 @@ def drawn(seed: int, count: int) -> list[Record]:
         fields["day"] = draw.choice(["2026-11-25", "1582-10-04", None])
         fields["rate"] = draw.choice([0.1, -0.0, 1e300, 5, None])
         fields["ok"] = draw.choice([True, False, None])
+        fields["tags"] = draw.choice([None, [], ["a", None], ["é"]])
         for name in draw.sample(["name", "amount", "at", "ok"], draw.randrange(3)):
             del fields[name]
         key = draw.choice([None, json.dumps({"id": draw.randrange(5)})])
@@ -171,11 +173,11 @@ def test_pipelines_that_consumers_do_not_read(make: Make, more: dict[str, Any], 
 
 
 def test_a_table_that_takes_no_files_of_tasks_is_written_by_spark(make: Make) -> None:
-    world = make(columns="id BIGINT, tags ARRAY<STRING>", partitions=1)
-    world.send([(None, '{"id": 1, "tags": ["a"]}')])
+    world = make(columns="id BIGINT, tags ROW<a STRING>", partitions=1)
+    world.send([(None, '{"id": 1, "tags": {"a": "b"}}')])
     (report,) = world.batches()
-    assert report.reader == "spark (column 'tags' is ARRAY<STRING>)"
-    assert world.rows() == [(1, ["a"])]
+    assert report.reader == "spark (column 'tags' is STRUCT<A:STRING>)"
+    assert world.rows() == [(1, Row(a="b"))]
 
 
 def read(world: World) -> tuple[FileAppends, AppendReader, Offsets, Offsets]:

@@ -93,9 +93,7 @@ def test_drawn_histories_in_batches(options: dict[str, Any], make: Make) -> None
         if not options:
             assert world.rows() == folded(history[:end])
     assert world.rows() == folded(history)
-    assert {report.reader for report in done} == {
-        "spark (only Spark fills values by delta.ignore-null-updates)"
-    }
+    assert {(report.reader, report.engine) for report in done} == {("consumer", "driver")}
     assert verify(world.spark, world.definition()).equal
 
 
