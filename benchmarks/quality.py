@@ -25,13 +25,12 @@ from rich.console import Console
 from benchmarks.formats import table
 from benchmarks.measure import Line, line
 from bridge import config
-from bridge.columns import retracts
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
 from bridge.encode import encode
 from bridge.metrics import BatchReport
-from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
+from bridge.pipelines.changes.good_changes import sets_row
 from bridge.pipelines.ingest import batch
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
@@ -181,7 +180,7 @@ class Bench:
 def _surveyed(definition: Definition, changes: DataFrame, suite: Suite) -> BatchStats:
     """Runs Great Expectations on the decoded rows in memory, as a user would."""
     found = collect_batch_stats(definition, changes)
-    verdict = run(changes.where(changelog_decode.is_good() & ~retracts()), suite)
+    verdict = run(changes.where(sets_row()), suite)
     assert verdict.success, verdict.failed
     return found
 

@@ -14,14 +14,15 @@ from pyspark.sql import types as T
 
 from bridge import compact
 from bridge.backend import is_connect
-from bridge.columns import BAD, KIND, POSITION, col, retracts
+from bridge.columns import BAD, KIND, POSITION, col
 from bridge.decode import DROPPED, SKIP, UNAVAILABLE
 from bridge.definition import Definition
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.kafka.read_counts import ReadCounts
 from bridge.metrics import now_ms
 from bridge.offsets import TopicPartition
-from bridge.pipelines.changes import changelog_decode, row_gate
+from bridge.pipelines.changes import row_gate
+from bridge.pipelines.changes.good_changes import is_good, sets_row
 from bridge.pipelines.changes.truncates import Place, places_aggregate
 from bridge.schema import TableSchema
 from bridge.spark_versions import or_public
@@ -60,7 +61,7 @@ class BatchStats:
 
 def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStats:
     """Count decoded `changes`: one small job, and a second one where the table has a WATERMARK."""
-    diverted, good = row_gate.is_diverted(), changelog_decode.is_good()
+    diverted, good = row_gate.is_diverted(), is_good()
     bad = col(BAD).isNotNull() & ~diverted
     two_partitions = (
         F.count_if(col(compact.TWO_PARTITIONS) & good)
@@ -73,7 +74,7 @@ def collect_batch_stats(definition: Definition, changes: DataFrame) -> BatchStat
     gate_values = row_gate.counts_aggregate(definition, changes, good) if is_folded else F.lit(None)
     row = changes.agg(
         F.count_if(good).alias("good"),
-        F.count_if(good & ~retracts()).alias("upserts"),
+        F.count_if(sets_row()).alias("upserts"),
         F.count_if(bad).alias("bad"),
         F.count_if(col(BAD) == NEEDS_FULL_DECODE).alias("needs_full_decode"),
         F.count_if(col(BAD).isNull() & (col(KIND) == SKIP)).alias("skipped"),
@@ -126,7 +127,7 @@ def _newest_event_times(schema: TableSchema, changes: DataFrame) -> dict[TopicPa
         return {}
     event_ms = F.max(col(schema.watermark.column).cast("timestamp").cast("double") * 1000).cast("bigint")
     rows = (
-        changes.where(changelog_decode.is_good())
+        changes.where(is_good())
         .groupBy(col(POSITION).getField("topic"), col(POSITION).getField("partition"))
         .agg(event_ms.alias("ms"))
         .collect()  # a row per partition

@@ -21,7 +21,6 @@ from bridge import backend, compact
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
 from bridge.decode import (
     BAD_KEY_ID,
-    NO_ROW,
     SKIP,
     UNAVAILABLE,
     decode_events,
@@ -33,6 +32,7 @@ from bridge.definition import Definition
 from bridge.delta.merge_semantics import KEPT
 from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import conditions, row_gate, unfit_rows
+from bridge.pipelines.changes.good_changes import is_good, sets_row
 from bridge.rows import RowKind
 
 _IN_TABLE = "__in_table"
@@ -45,7 +45,6 @@ _COUNT_EACH_ROW = {
     *("sequence-by", "history", "first-row", "ignore-null-updates", "update-columns", "apply-as-truncate"),
 }
 """The keys of `change_semantics` by which an earlier row of a document would count, too."""
-_RETRACTS = [kind.value for kind in RowKind if kind.retracts]
 
 
 def fill_unavailable_values(
@@ -96,11 +95,10 @@ def _fill_from_earlier_changes(
     the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
     """
     earlier, ordered = _earlier_changes(changes, key), _in_order(changes, key)
-    others = [*NO_ROW] if retractions else [*NO_ROW, *_RETRACTS]
-    sets_row = col(BAD).isNull() & ~col(KIND).isin(others)
+    sets = is_good() if retractions else sets_row()
     last_values = {
         name: F.last(
-            F.when(sets_row & ~_contains(UNAVAILABLE, name), F.struct(col(name).alias("value"))),
+            F.when(sets & ~_contains(UNAVAILABLE, name), F.struct(col(name).alias("value"))),
             ignorenulls=True,
         ).over(earlier)
         for name in columns
@@ -161,7 +159,7 @@ def _earlier_changes(changes: DataFrame, key: Sequence[str]) -> WindowSpec:
 def _makes_row(left_out: str) -> Column:
     """True for a change after which its key has a row, false for -D, null for one that tells neither, as it may be bad:
     the column `left_out` names columns whose values it does not have."""
-    is_whole = is_good() & ~retracts() & ~_names_any(left_out)
+    is_whole = sets_row() & ~_names_any(left_out)
     return F.when(col(KIND) == RowKind.DELETE.value, False).when(is_whole, True)
 
 
@@ -193,11 +191,6 @@ def persist_within(stack: ExitStack) -> Persist:
         return backend.persist(frame)
 
     return persist
-
-
-def is_good() -> Column:
-    """True for changes that are applied to the table."""
-    return col(BAD).isNull() & ~col(KIND).isin(*NO_ROW)
 
 
 def decode(records: DataFrame, definition: Definition, *, fast: bool = False) -> DataFrame:
@@ -432,7 +425,7 @@ def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:
     names, nulls, by = definition.kept_columns, definition.delta.ignore_nulls, definition.delta.update_columns
     if not names:
         return changes
-    bad, adds = col(BAD), is_good() & ~retracts()
+    bad, adds = col(BAD), sets_row()
     key = "ignore-null-updates" if by is None else "update-columns"
     if UNAVAILABLE in changes.columns:
         left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))

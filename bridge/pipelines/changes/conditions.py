@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from bridge.columns import BAD, KIND, col, retracts
-from bridge.decode import NO_ROW, SKIP, TRUNCATE, UNAVAILABLE
+from bridge.columns import BAD, KIND, col
+from bridge.decode import SKIP, TRUNCATE, UNAVAILABLE
 from bridge.decode.computed_columns import reads_any
 from bridge.definition import Definition, Truncate
 from bridge.delta.merge_semantics import KEPT
+from bridge.pipelines.changes.good_changes import sets_row
 from bridge.rows import RowKind
 from bridge.schema import ComputedColumn
 
@@ -33,7 +34,7 @@ def with_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
     condition = definition.delta.apply_as_delete
     if condition is None:
         return changes
-    adds = _sets_row()
+    adds = sets_row()
     if UNAVAILABLE in changes.columns:
         adds = adds & ~reads_any(condition, col(UNAVAILABLE))
     kept = {*definition.primary_key, *definition.delta.sequence_by}
@@ -46,7 +47,7 @@ def with_truncates(changes: DataFrame, definition: Definition) -> DataFrame:
     value that it reads, is bad. Skip truncates under `truncate: ignore`."""
     condition = definition.delta.apply_as_truncate
     if condition is not None:
-        adds = _sets_row()
+        adds = sets_row()
         if UNAVAILABLE in changes.columns:
             unknown = adds & reads_any(condition, col(UNAVAILABLE))
             why = F.lit(f"{condition.name}: the record leaves out a value that it reads")
@@ -75,8 +76,3 @@ def _turned(
     names = [name for name in (*nulled, UNAVAILABLE, KEPT) if name in changes.columns]
     values = {name: F.when(turned, None).otherwise(col(name)) for name in names}
     return changes.withColumns({**values, KIND: new_kind, BAD: bad})
-
-
-def _sets_row() -> Column:
-    """True for good changes that set a row."""
-    return col(BAD).isNull() & ~col(KIND).isin(*NO_ROW) & ~retracts()

@@ -12,7 +12,7 @@ from bridge.decode import SKIP, TRUNCATE, UNAVAILABLE
 from bridge.definition import Definition, Truncate
 from bridge.errors import BadRecordError
 from bridge.options import FORMATS
-from bridge.pipelines.changes.changelog_decode import is_good
+from bridge.pipelines.changes.good_changes import is_good
 
 Place = tuple[str, int, int, int]
 """The place of a truncate: topic, partition, offset, and row of its document."""

@@ -14,10 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from bridge.columns import BAD, KIND, col, retracts
+from bridge.columns import BAD, KIND, col
 from bridge.decode import NO_ROW, UNAVAILABLE
 from bridge.definition import Definition
 from bridge.delta.table import Table
+from bridge.pipelines.changes.good_changes import is_good, sets_row
 from bridge.schema import RowConstraint
 
 
@@ -76,9 +77,7 @@ def _mark_unordered(changes: DataFrame, sequence: Sequence[str]) -> DataFrame:
 def is_judged(changes: DataFrame, *, retractions: bool = False) -> Column:
     """True for good changes that have a row whose values are all known; `retractions`: those are rows, too, as in a
     table without a key."""
-    is_complete = col(BAD).isNull() & ~col(KIND).isin(*NO_ROW)
-    if not retractions:
-        is_complete = is_complete & ~retracts()
+    is_complete = is_good() if retractions else sets_row()
     if UNAVAILABLE in changes.columns:
         is_complete = is_complete & ~F.coalesce(F.size(UNAVAILABLE) > 0, F.lit(False))
     return is_complete

@@ -24,6 +24,7 @@ from bridge.offsets import Offsets
 from bridge.options import FORMATS
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.declared_times import cut_times
+from bridge.pipelines.changes.good_changes import is_good
 from bridge.rows import RowKind
 
 UNKNOWN = "__unknown"
@@ -112,7 +113,7 @@ class TopicDifferences:
             undecoded = undecoded | (col(KIND) == SKIP)
         if not changelog_decode.any_row(changes, undecoded):
             return changelog_decode.fold(changes, definition).withColumn(UNKNOWN, F.lit(False))
-        good = changes.where(changelog_decode.is_good()).withColumn(UNKNOWN, F.lit(False))
+        good = changes.where(is_good()).withColumn(UNKNOWN, F.lit(False))
         both = good.unionByName(_placeholder_changes(records, changes.where(undecoded), topic, good, persist))
         return compact.latest_by_offset(both, list(definition.primary_key))
 

@@ -24,6 +24,7 @@ from bridge.kafka.offset_availability import check_offsets_available
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
 from bridge.pipelines.changes.declared_times import cut_times
+from bridge.pipelines.changes.good_changes import is_good
 from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
@@ -216,4 +217,4 @@ def _keys(records: DataFrame, definition: Definition) -> DataFrame:
     topic, names = definition.topic, [col(name) for name in definition.primary_key]
     if topic.is_upsert:
         return decode_keys(records, topic).where(col(BAD).isNull()).select(*names)
-    return changelog_decode.decode(records, definition).where(changelog_decode.is_good()).select(*names)
+    return changelog_decode.decode(records, definition).where(is_good()).select(*names)

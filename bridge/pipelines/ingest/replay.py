@@ -33,6 +33,7 @@ from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.good_changes import is_good
 from bridge.pipelines.changes.own_rows import own_rows
 from bridge.pipelines.changes.truncates import settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
@@ -212,7 +213,7 @@ class _Run:
     def _compact(self, changes: DataFrame, good: DataFrame) -> DataFrame:
         """The last one of the `changes` of each key that has one of the `good` ones."""
         key = self.definition.primary_key
-        keys = good.where(changelog_decode.is_good()).select(*(col(name) for name in key)).distinct()
+        keys = good.where(is_good()).select(*(col(name) for name in key)).distinct()
         last = changelog_decode.fold_into_table(changes, self.definition)
         return last.alias("c").join(F.broadcast(keys.alias("k")), same_key(key, "c", "k"), "left_semi")
 

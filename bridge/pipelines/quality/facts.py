@@ -21,6 +21,7 @@ from bridge.kafka import admin, source
 from bridge.kafka.leader_epochs import with_leader_epochs
 from bridge.offsets import Offsets
 from bridge.pipelines.changes import changelog_decode
+from bridge.pipelines.changes.good_changes import is_good
 from bridge.pipelines.compare.verify import verify
 from bridge.quality.facts import Facts, KeySplit, Moment, Ratio, RowDifferences
 
@@ -132,9 +133,7 @@ class _FactReader:
             if definition.topic.is_upsert:
                 changes = decode_keys(records, definition.topic).where(col(BAD).isNull())
             else:
-                changes = changelog_decode.decode_with_fallback(records, definition, persist).where(
-                    changelog_decode.is_good()
-                )
+                changes = changelog_decode.decode_with_fallback(records, definition, persist).where(is_good())
             keys = changes.groupBy(*names).agg((F.min(place) != F.max(place)).alias("__two"))
             row = keys.agg(F.count(F.lit(1)), F.count_if("__two")).collect()[0]
             examples = []
