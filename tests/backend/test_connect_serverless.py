@@ -37,7 +37,7 @@ def test_which_settings_a_client_sets_and_reads(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_round_trip_by_commands(server: ServerlessServer, broker: Broker, tmp_path: Path) -> None:
     for topic in ("orders", "orders_out", "orders_once"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
@@ -74,6 +74,6 @@ def _with_state(file: Path, folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_suite(server: ServerlessServer, broker: Broker) -> None:
     run_pytest(server, SUITE)

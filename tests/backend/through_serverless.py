@@ -27,7 +27,7 @@ from bridge.pipelines.runtime.preflight import ingest_table
 from tests.backend.serverless import SETTINGS
 from tests.pipelines.world import Make, World, key, value
 
-ROUNDS = int(os.environ.get("KILLS", "12"))
+ROUNDS = int(os.environ.get("KILLS", "6"))
 
 
 def definition(world: World, name: str = "orders", most: int = 1000) -> Definition:
@@ -146,6 +146,7 @@ def test_what_was_begun_is_read_again_as_a_whole(
     assert [name for name, _ in feed(world)[1]] == ["a", "e"]
 
 
+@pytest.mark.timeout(1800)
 def test_drawn_kills(make: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """`KILLS` of them, each between two steps of a batch: rows never go back, and no change comes twice."""
     seed = int(os.environ.get("SEED", "0")) or random.randrange(1 << 32)
