@@ -39,7 +39,7 @@ def test_which_settings_a_client_sets_and_reads(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_round_trip_by_commands(server: ServerlessServer, broker: Broker, tmp_path: Path) -> None:
-    for topic in ("orders", "orders_out", "orders_once"):
+    for topic in ("serverless_orders", "serverless_orders_out", "serverless_orders_once"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
     lake = tmp_path / "lake"
     user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(lake)))
@@ -50,7 +50,7 @@ def test_a_round_trip_by_commands(server: ServerlessServer, broker: Broker, tmp_
     )
     ingest, *publishes = (_with_state(file, tmp_path) for file in given)
     for seed in (7, 8):  # the second batch is a MERGE
-        write(broker.bootstrap, "orders", list(changes(seed, keys=50, count=300)))
+        write(broker.bootstrap, "serverless_orders", list(changes(seed, keys=50, count=300)))
         assert "have no network" in user.run("ingest", ingest)
         for publish in publishes:
             assert "records out" in user.run("publish", publish)
@@ -66,8 +66,10 @@ def test_a_round_trip_by_commands(server: ServerlessServer, broker: Broker, tmp_
 
 
 def _with_state(file: Path, folder: Path) -> str:
-    """Write a pipeline file with `run.state` in place of `run.checkpoint`, and return its path."""
+    """Write a pipeline file with `run.state` in place of `run.checkpoint` and topics of its own; return its path."""
     text = file.read_text(encoding="utf-8").replace("  checkpoint: ", f"  state: {folder}/lake/state # ")
+    for name in ("topic", "sink.transactional-id-prefix"):
+        text = text.replace(f"'{name}' = '", f"'{name}' = 'serverless_")
     made = folder / f"serverless_{file.name}"
     made.write_text(text.replace("../expectations", f"{ROOT}/expectations"), encoding="utf-8")
     return str(made)
