@@ -68,9 +68,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # what they cost. The demo, the jobs' tests and the acceptance cases run with both.
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
             # A worker keeps one session for thousands of tests, and Delta the snapshot of each of their tables with the
-            # query plan of its state: these filled 2 GB, and Java collected garbage for minutes.
+            # query plan of its state: with the plans of tests that fill in values they filled 2 GB, and Java collected
+            # garbage for minutes.
             "spark.databricks.delta.delta.log.cacheSize": "32",
-            "spark.driver.memory": "2g",
+            "spark.driver.memory": "3g",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.python.daemon.module": "tests.python_daemon",

@@ -18,6 +18,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bridge.backend import Feature
 from bridge.backend.hadoop import HadoopFiles
 from bridge.definition import Definition
 from bridge.embedded.broker import Broker
@@ -66,6 +67,9 @@ class Cluster:
     def __post_init__(self) -> None:
         self._bridge_backend = self
         self.files = HadoopFiles(cast(SparkSession, None))
+
+    def can(self, feature: Feature) -> str | None:
+        return None
 
     def run_tasks(self, task: Callable[[Any], Any], parts: Sequence[int]) -> list[str]:
         assert len(parts) == 2
