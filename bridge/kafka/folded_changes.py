@@ -107,7 +107,7 @@ class FoldedChanges:
     def _folded(self) -> pa.Table:
         self._decode()
         if len(self._tables) > 1:
-            self._tables = [_folded(pa.concat_tables(self._tables).combine_chunks(), self.reading)]
+            self._tables = [_folded(pa.concat_tables(self._tables), self.reading)]
         return self._tables[0]
 
     def _decode(self) -> int:
@@ -197,7 +197,7 @@ def _fold(changes: ArrowChanges, reading: ChangeReading, first_place: int) -> pa
         _placed(changes.additions, RowKind.UPDATE_AFTER, changes.addition_places + first_place),
         _placed(changes.retractions, RowKind.DELETE, changes.retraction_places + first_place),
     )
-    return _folded(pa.concat_tables(sides, promote_options="default").combine_chunks(), reading)
+    return _folded(pa.concat_tables(sides, promote_options="default"), reading)
 
 
 def _folded(table: pa.Table, reading: ChangeReading) -> pa.Table:
@@ -205,9 +205,11 @@ def _folded(table: pa.Table, reading: ChangeReading) -> pa.Table:
     places = table[_PLACE].to_numpy()
     if reading.partial is not None:
         retracts = pc.equal(table[_KIND], RowKind.DELETE.value).to_numpy()
-        return reading.partial.folded(table, reading.key, places, retracts)
+        return reading.partial.folded(table.combine_chunks(), reading.key, places, retracts)
     last = _last_places(table, places, reading)
-    return table if len(last) == len(places) else table.filter(pa.array(np.isin(places, last)))
+    # Superseded rows are left out first, so that only the others are copied.
+    kept = table if len(last) == len(places) else table.filter(pa.array(np.isin(places, last)))
+    return kept.combine_chunks()
 
 
 def _placed(rows: pa.Table, kind: RowKind, places: Places) -> pa.Table:
