@@ -81,6 +81,17 @@ def exactly_once(folder: Path) -> str:
     return str(file)
 
 
+def check_ends(user: User, ingest: str, publishes: Sequence[str]) -> None:
+    """Topics and table are equal, and the commands that look at them say what they should."""
+    sums = {user.run("verify", file).partition("checksum ")[2].split()[0] for file in publishes}
+    assert len(sums) == 1
+    assert "result equal" in user.run("verify", ingest)
+    assert "order_id is unique" in user.run("check", ingest)
+    assert "pending records 0" in user.run("status", ingest)
+    assert "retained hours 168.0" in user.run("maintain", ingest)
+    assert "no other run is at work" in user.run("doctor", ingest)
+
+
 def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
     for topic in ("orders", "orders_out", "orders_once"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
@@ -92,13 +103,7 @@ def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_pat
         assert f"version {seed - 6}" in said and "by spark (Spark Connect: only the server" in said
         for file in (publish, once):
             assert "records out" in user.run("publish", file)
-    sums = {user.run("verify", file).partition("checksum ")[2].split()[0] for file in (publish, once)}
-    assert len(sums) == 1
-    assert "result equal" in user.run("verify", ingest)
-    assert "order_id is unique" in user.run("check", ingest)
-    assert "pending records 0" in user.run("status", ingest)
-    assert "retained hours 168.0" in user.run("maintain", ingest)
-    assert "no other run is at work" in user.run("doctor", ingest)
+    check_ends(user, ingest, (publish, once))
     said = user.run("resync", publish, exit_code=2)
     assert "bridge resync of a topic is not possible through Spark Connect" in said
     assert "on Databricks compute with dedicated access mode" in said

@@ -11,7 +11,7 @@ from pyspark.sql.connect.proto import base_pb2
 from bridge.demo.orders import changes, write
 from bridge.embedded.broker import Broker
 from tests.backend.serverless import SETTINGS, Broken, ServerlessServer, broken_rule
-from tests.backend.test_connect_server import ROOT, User, exactly_once, run_pytest, through
+from tests.backend.test_connect_server import ROOT, User, check_ends, exactly_once, run_pytest, through
 
 SUITE = ("tests/backend/through_serverless.py",)
 
@@ -54,13 +54,7 @@ def test_a_round_trip_by_commands(server: ServerlessServer, broker: Broker, tmp_
         assert "have no network" in user.run("ingest", ingest)
         for publish in publishes:
             assert "records out" in user.run("publish", publish)
-    sums = {user.run("verify", file).partition("checksum ")[2].split()[0] for file in publishes}
-    assert len(sums) == 1
-    assert "result equal" in user.run("verify", ingest)
-    assert "order_id is unique" in user.run("check", ingest)
-    assert "pending records 0" in user.run("status", ingest)
-    assert "retained hours 168.0" in user.run("maintain", ingest)
-    assert "no other run is at work" in user.run("doctor", ingest)
+    check_ends(user, ingest, publishes)
     said = user.run("ingest", "conf/orders.yaml", exit_code=2)
     assert "forgets the disk of its client; let `run.state` name a table" in said
 
