@@ -1,7 +1,7 @@
 """Finds what is wrong with a Databricks asset bundle whose tasks are commands of the bridge.
 
 The legal keys are those of its schema that a bundle here uses; another one is a mistake in writing, or needs a check
-here.
+here. `test_databricks` compares them with Databricks' own models where it can install them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,27 @@ from typing import Any
 import typer
 
 from bridge import config
-from bridge.cli.app import app
+from bridge.backend.compute import COMPUTES, USES, Shown
+from bridge.definition import Definition
 from bridge.errors import BridgeError
+from bridge.partitioners import TASK_FREE
+from tests.docs.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
     "bundle": {"bundle", "variables", "artifacts", "sync", "resources", "targets"},
     "variable": {"description", "default"},
-    "job": {"name", "max_concurrent_runs", "email_notifications", "schedule", "job_clusters", "tasks"},
+    "job": {
+        "name",
+        "max_concurrent_runs",
+        "email_notifications",
+        "schedule",
+        "job_clusters",
+        "environments",
+        "tasks",
+    },
+    "environment": {"environment_key", "spec"},
+    "spec": {"environment_version", "dependencies"},
     "schedule": {"quartz_cron_expression", "timezone_id"},
     "cluster": {"job_cluster_key", "new_cluster"},
     "new_cluster": {
@@ -35,14 +48,17 @@ KEYS = {
         "task_key",
         "depends_on",
         "job_cluster_key",
+        "environment_key",
+        "disable_auto_optimization",
         "max_retries",
         "timeout_seconds",
         "spark_python_task",
         "libraries",
     },
     "script": {"python_file", "parameters"},
-    "target": {"mode", "default", "variables", "workspace"},
+    "target": {"mode", "default", "variables", "workspace", "resources"},
 }
+SERVERLESS = next(compute for compute in COMPUTES if compute.title == "Databricks, serverless")
 ON_THE_COMMAND_LINE = {"kafka"}
 """Variables whose value the user gives with `--var`."""
 OTHERS = {
@@ -72,8 +88,19 @@ def problems(bundle: Mapping[str, Any], folder: Path) -> Iterator[str]:
         missing = variables.keys() - values.keys()
         yield from (f"{target} has no value of {name}" for name in sorted(missing))
         if not missing:
-            for key, job in bundle["resources"]["jobs"].items():
+            for key, job in jobs_of(bundle, target).items():
                 yield from _of_job(key, job, values, bundle, folder)
+
+
+def jobs_of(bundle: Mapping[str, Any], target: str) -> dict[str, dict[str, Any]]:
+    """The jobs as a target deploys them: with its settings, and those of the tasks with the same keys."""
+    found = dict(bundle["resources"]["jobs"])
+    for key, more in bundle["targets"][target]["resources"]["jobs"].items():
+        tasks = {task["task_key"]: task for task in found.get(key, {}).get("tasks", ())}
+        for task in more["tasks"]:
+            tasks[task["task_key"]] = {**tasks.get(task["task_key"], {}), **task}
+        found[key] = {**found.get(key, {}), **more, "tasks": list(tasks.values())}
+    return found
 
 
 def values_of(bundle: Mapping[str, Any], target: str) -> dict[str, str]:
@@ -95,12 +122,17 @@ def _of_job(
     yield from _unknown("schedule", job["schedule"], key)
     if job["max_concurrent_runs"] != 1:
         yield f"{key}: two runs at once"
-    for cluster in job["job_clusters"]:
+    for cluster in job.get("job_clusters", ()):
         yield from _unknown("cluster", cluster, key)
         yield from _unknown("new_cluster", cluster["new_cluster"], key)
         if cluster["new_cluster"]["data_security_mode"] != "SINGLE_USER":
             yield f"{key}: compute without dedicated access mode"
-    clusters = {cluster["job_cluster_key"] for cluster in job["job_clusters"]}
+    wheels = [str(folder / artifact["path"] / "dist" / "*.whl") for artifact in bundle["artifacts"].values()]
+    installed = {c["job_cluster_key"]: None for c in job.get("job_clusters", ())}
+    for environment in job.get("environments", ()):
+        yield from _unknown("environment", environment, key)
+        yield from _unknown("spec", environment["spec"], key)
+        installed[environment["environment_key"]] = environment["spec"]["dependencies"]
     before: set[str] = set()
     for task in job["tasks"]:
         where = f"{key}.{task['task_key']}"
@@ -111,18 +143,30 @@ def _of_job(
             if other["task_key"] not in before
         )
         before.add(task["task_key"])
-        if task["job_cluster_key"] not in clusters:
-            yield f"{where}: no cluster {task['job_cluster_key']}"
-        wheels = [
-            str(folder / artifact["path"] / "dist" / "*.whl") for artifact in bundle["artifacts"].values()
-        ]
-        if [str(folder / library["whl"]) for library in task["libraries"]] != wheels:
+        serverless = "environment_key" in task
+        kind, place = ("environment", "environment_key") if serverless else ("cluster", "job_cluster_key")
+        if task.get(place) not in installed:
+            yield f"{where}: no {kind} {task.get(place)}"
+            continue
+        if serverless and (twice := task.keys() & {"job_cluster_key", "libraries"}):
+            yield f"{where} is on serverless compute, which takes no {', '.join(sorted(twice))}"
+        if serverless and not task.get("disable_auto_optimization"):
+            yield f"{where}: serverless compute repeats it whatever its exit code"
+        libraries = installed[task[place]] or [library["whl"] for library in task.get("libraries", ())]
+        if [str(folder / library) for library in libraries] != wheels:
             yield f"{where} does not install the wheel that the bundle builds"
-        yield from _of_script(where, task["spark_python_task"], values, bundle["sync"]["paths"], folder)
+        run = task["spark_python_task"]
+        yield from _of_script(where, run, values, bundle["sync"]["paths"], folder, serverless=serverless)
 
 
 def _of_script(
-    where: str, run: Mapping[str, Any], values: Mapping[str, str], synced: list[str], folder: Path
+    where: str,
+    run: Mapping[str, Any],
+    values: Mapping[str, str],
+    synced: list[str],
+    folder: Path,
+    *,
+    serverless: bool,
 ) -> Iterator[str]:
     yield from _unknown("script", run, where)
     script = (folder / run["python_file"]).resolve()
@@ -131,25 +175,46 @@ def _of_script(
         return
     words = [resolved(str(word), values) for word in run["parameters"]]
     verb = words.pop(0) if script.stem == "run" else script.stem
-    commands = typer.main.get_group(app).commands
-    if verb not in commands:
+    if verb not in COMMANDS:
         yield f"{where}: bridge has no verb {verb}"
         return
     try:
-        with commands[verb].make_context(verb, words) as context:
+        with COMMANDS[verb].make_context(verb, words) as context:
             taken = dict(context.params)
             file = Path((taken.get("files") or [taken["file"]])[0])
             places = [script, file]
             # As the command loads it; the environment of this process has none of the values.
-            config.load(file, environ=dict(pair.split("=", 1) for pair in taken["env"]), secrets=_secret)
+            environ = dict(pair.split("=", 1) for pair in taken["env"])
+            definition = config.load(file, environ=environ, secrets=_secret)
     except (typer.BadParameter, BridgeError, SystemExit) as refused:
         yield f"{where}: {refused}"
         return
     except Exception as refused:  # click's own, which typer does not export
         yield f"{where}: {getattr(refused, 'message', None) or refused}"
         return
+    if definition.run.trigger_seconds is not None:
+        yield f"{where}: `run.trigger` is not available-now: the task never ends"
+    if serverless:
+        yield from (
+            f"{where} on serverless compute: {why}" for why in refused_on_serverless(verb, definition)
+        )
     roots = [(folder / path).resolve() for path in synced]
     yield from (f"{where}: {p} is not synced" for p in places if not any(p.is_relative_to(r) for r in roots))
+
+
+def refused_on_serverless(verb: str, definition: Definition) -> Iterator[str]:
+    """What of a command is a `no` in the table of docs/databricks.md, or said below it."""
+    uses = [use for use in USES if re.search(rf"`{verb}\b", use.verb)]
+    refused = [use for use in uses if use.shown(SERVERLESS) is Shown.REFUSED]
+    if uses == refused:
+        yield f"`{verb}` is refused"
+    if f"`reader: {definition.reader.value}`" in {use.options for use in refused if verb == "ingest"}:
+        yield f"`reader: {definition.reader.value}` is refused"
+    if definition.run.state is None:
+        yield "`run.state` names no table"
+    sink = definition.topic.sink
+    if verb == "publish" and (sink.parallelism is not None or sink.partitioner not in TASK_FREE):
+        yield "'sink.parallelism' and partitioners that count tasks are refused"
 
 
 def _secret(scope: str, key: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,9 +15,10 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from bridge import config
 from bridge.demo.orders import changes, write
 from bridge.embedded.broker import Broker
-from tests.bundles import problems
+from tests.bundles import KEYS, jobs_of, problems, refused_on_serverless
 from tests.reader import messages
 
 FOLDER = Path(__file__).parents[1] / "conf" / "databricks"
@@ -49,8 +53,13 @@ def test_nothing_else_is_in_the_folder() -> None:
 
 def test_the_bundle_is_right(bundle: dict[str, Any]) -> None:
     assert list(problems(bundle, FOLDER)) == []
-    verbs = [task["task_key"] for job in bundle["resources"]["jobs"].values() for task in job["tasks"]]
-    assert verbs == ["ingest", "publish", "check", "verify", "maintain"]
+    for target in ("dev", "prod", "dev_serverless", "prod_serverless"):
+        of_target = [task for job in jobs_of(bundle, target).values() for task in job["tasks"]]
+        assert [t["task_key"] for t in of_target] == ["ingest", "publish", "check", "verify", "maintain"]
+        where = "environment_key" if target.endswith("serverless") else "job_cluster_key"
+        assert {where} == {
+            key for t in of_target for key in t.keys() & {"environment_key", "job_cluster_key"}
+        }
 
 
 def tasks(bundle: dict[str, Any]) -> list[dict[str, Any]]:
@@ -63,9 +72,43 @@ def script(bundle: dict[str, Any], number: int = 0) -> dict[str, Any]:
     return found
 
 
+def at(bundle: dict[str, Any], target: str = "dev", job: str = "orders") -> dict[str, Any]:
+    """What a target adds to a job."""
+    found: dict[str, Any] = bundle["targets"][target]["resources"]["jobs"][job]
+    return found
+
+
+SERVERLESS = "dev_serverless"
 MISTAKES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda b: tasks(b)[0].update(job_cluster="small"), "orders.ingest: no key job_cluster"),
-    (lambda b: tasks(b)[0].update(job_cluster_key="large"), "orders.ingest: no cluster large"),
+    (lambda b: at(b)["tasks"][0].update(job_cluster_key="large"), "orders.ingest: no cluster large"),
+    (lambda b: at(b)["tasks"][0].pop("job_cluster_key"), "orders.ingest: no cluster None"),
+    (
+        lambda b: at(b, SERVERLESS)["tasks"][0].update(environment_key="spark"),
+        "orders.ingest: no environment spark",
+    ),
+    (
+        lambda b: at(b, SERVERLESS)["tasks"][0].update(libraries=[{"whl": "../../dist/*.whl"}]),
+        "orders.ingest is on serverless compute, which takes no libraries",
+    ),
+    (
+        lambda b: at(b, SERVERLESS)["tasks"][2].pop("disable_auto_optimization"),
+        "orders.check: serverless compute repeats it whatever its exit code",
+    ),
+    (
+        lambda b: at(b, SERVERLESS)["environments"][0]["spec"].update(dependencies=["changelog-bridge"]),
+        "orders.ingest does not install the wheel that the bundle builds",
+    ),
+    (
+        lambda b: at(b, SERVERLESS)["environments"][0]["spec"].update(environment_vars={"A": "b"}),
+        "orders: no key environment_vars",
+    ),
+    (
+        lambda b: (
+            script(b).update(python_file="../../jobs/run.py") or script(b)["parameters"].insert(0, "resync")
+        ),
+        "orders.ingest on serverless compute: `resync` is refused",
+    ),
     (lambda b: tasks(b)[1]["depends_on"][0].update(task_key="check"), "orders.publish depends on check"),
     (lambda b: script(b).update(python_file="../../jobs/load.py"), "no script ../../jobs/load.py"),
     (lambda b: script(b)["parameters"].append("--since"), "orders.ingest: No such option: --since"),
@@ -91,9 +134,7 @@ MISTAKES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
         "orders_upkeep.verify: bridge has no verb compare",
     ),
     (
-        lambda b: b["resources"]["jobs"]["orders"]["job_clusters"][0]["new_cluster"].update(
-            data_security_mode="USER_ISOLATION"
-        ),
+        lambda b: at(b)["job_clusters"][0]["new_cluster"].update(data_security_mode="USER_ISOLATION"),
         "orders: compute without dedicated access mode",
     ),
     (lambda b: b["artifacts"]["wheel"].update(path="."), "does not install the wheel that the bundle builds"),
@@ -107,6 +148,95 @@ def test_a_mistake_is_found(
     plant(bundle)
     found = list(problems(bundle, FOLDER))
     assert any(message in problem for problem in found), found
+
+
+_TASKS = ["'sink.parallelism' and partitioners that count tasks are refused"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "old", "new", "refused"),
+    [
+        ("ingest", "version: 1", "version: 1\ningest: {reader: consumer}", ["`reader: consumer` is refused"]),
+        ("publish", "version: 1", "version: 1\ningest: {reader: consumer}", []),
+        ("publish", "'key.format'", "'sink.parallelism' = '2', 'key.format'", _TASKS),
+        ("check", "  state:", "  checkpoint:", ["`run.state` names no table"]),
+        ("txn", "version: 1", "version: 1", ["`txn` is refused"]),
+    ],
+)
+def test_what_serverless_compute_refuses_is_no_task_of_it(
+    tmp_path: Path, verb: str, old: str, new: str, refused: list[str]
+) -> None:
+    file = tmp_path / "orders.yaml"
+    text = (FOLDER / "orders_publish.yaml").read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    environ = {"KAFKA": "broker:9093", "CATALOG": "main", "SCHEMA": "sales"}
+    definition = config.load(file, environ=environ, secrets=lambda *_: JAAS)
+    assert list(refused_on_serverless(verb, definition)) == refused
+
+
+MODELS = """
+import json, sys
+from dataclasses import fields
+from databricks.bundles.jobs import (
+    ClusterSpec, CronSchedule, Environment, Job, JobCluster, JobEnvironment, SparkPythonTask, Task
+)
+kinds = dict(
+    job=Job, schedule=CronSchedule, cluster=JobCluster, new_cluster=ClusterSpec, environment=JobEnvironment,
+    spec=Environment, task=Task, script=SparkPythonTask
+)
+keys, *jobs = json.load(sys.stdin)
+unknown = {kind: sorted(set(keys[kind]) - {f.name for f in fields(kinds[kind])}) for kind in kinds}
+found = [f"{kind}: {names}" for kind, names in unknown.items() if names]
+for job in jobs:
+    try:
+        Job.from_dict(job)
+    except Exception as wrong:
+        found.append(str(wrong))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[Any]], list[str]]:
+    """What Databricks' own models of a bundle's jobs say of some keys and jobs. Their package is no need of the tests'
+    environment: `databricks` would be a package there."""
+    folder = tmp_path_factory.mktemp("models")
+    asked = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder)]
+    done = subprocess.run([*asked, "databricks-bundles>=1,<2"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"databricks-bundles cannot be installed: {done.stderr.strip()[-300:]}")
+
+    def found(given: list[Any]) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", MODELS],
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return list(json.loads(done.stdout))
+
+    return found
+
+
+@pytest.mark.slow
+def test_databricks_own_models_take_the_jobs(
+    models: Callable[[list[Any]], list[str]], bundle: dict[str, Any]
+) -> None:
+    keys = {kind: sorted(names) for kind, names in KEYS.items()}
+    jobs = [job for target in bundle["targets"] for job in jobs_of(bundle, target).values()]
+    assert len(jobs) == 8 and models([keys, *jobs]) == []
+    one = jobs[-2]
+    wrong = [
+        {**one, "environments": [{**one["environments"][0], "dependencies": []}]},
+        {**one, "tasks": [{**one["tasks"][0], "max_retries": {}}]},
+        {**one, "job_clusters": [{"new_cluster": {}}]},
+    ]
+    said = models([{**keys, "task": ["task_keys"]}, *wrong])
+    assert len(said) == 4, said
+    assert said[0] == "task: ['task_keys']" and "dependencies" in said[1]
 
 
 def cells() -> list[str]:
