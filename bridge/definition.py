@@ -13,7 +13,7 @@ from typing import Any
 from bridge.metrics import RunName
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
-from bridge.schema import ComputedColumn, RowConstraint, RowType, TableSchema
+from bridge.schema import ColumnRule, ComputedColumn, RowConstraint, RowType, TableSchema
 
 
 class BadRecords(str, Enum):
@@ -276,6 +276,8 @@ class DeltaTarget:
     """Whether `ignore_nulls` are all columns that can be, also ones that the DDL gets later."""
     append_history: AppendHistory | None = None
     """`delta.history: append`: its columns are among those of `Topic.schema`, which has no PRIMARY KEY then."""
+    aggregate: Mapping[str, ColumnRule] = field(default_factory=dict)
+    """`delta.aggregate`: the columns whose values are combined with those of the row, in the order of the DDL."""
 
     @property
     def history_columns(self) -> tuple[str, ...]:
@@ -289,21 +291,21 @@ class DeltaTarget:
         keys = self.sequence_metadata
         order = (f"{n} METADATA FROM '{keys[n]}'" if n in keys else n for n in self.sequence_by)
         found = {"sequence-by": ", ".join(order)} if self.sequence_by else {}
-        if self.apply_as_delete is not None:
-            found["apply-as-delete"] = self.apply_as_delete.expression
+        deletes, truncates = self.apply_as_delete, self.apply_as_truncate
+        found |= {} if deletes is None else {"apply-as-delete": deletes.expression}
         ignored = "true" if self.ignores_all_nulls else ", ".join(self.ignore_nulls)
         found |= {"ignore-null-updates": ignored} if self.ignore_nulls else {}
-        if self.history is not None:
-            found |= {"history": "scd2", "history-columns": ", ".join(self.history.columns)}
-        if self.append_history is not None:
-            found |= {"history": "append", "history-columns": ", ".join(self.append_history.columns)}
+        if (history := self.history or self.append_history) is not None:
+            found["history"] = "append" if self.history is None else "scd2"
+            found["history-columns"] = ", ".join(history.columns)
         found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}
         found |= {} if self.truncate is Truncate.REFUSE else {"truncate": self.truncate.value}
-        if self.apply_as_truncate is not None:
-            found["apply-as-truncate"] = self.apply_as_truncate.expression
+        found |= {} if truncates is None else {"apply-as-truncate": truncates.expression}
         found |= {"first-row": "true"} if self.first_row else {}
         found |= {"ignore-delete": "true"} if self.ignore_delete else {}
-        return found | ({} if self.update_columns is None else {"update-columns": self.update_columns})
+        found |= {} if self.update_columns is None else {"update-columns": self.update_columns}
+        rules = ", ".join(f"{name}: {rule.value}" for name, rule in self.aggregate.items())
+        return found | ({"aggregate": rules} if rules else {})
 
     @property
     def needs_all_records(self) -> frozenset[str]:
@@ -461,13 +463,19 @@ class Definition:
 
     @property
     def kept_columns(self) -> tuple[str, ...]:
-        """The columns whose values a row may keep where a change has others, or none: by `ignore-null-updates` and
-        `update-columns`."""
+        """The columns whose values a row may keep where a change has others, or none: by `ignore-null-updates`,
+        `update-columns` and `aggregate`."""
         by = self.delta.update_columns
         if by is None:
-            return self.delta.ignore_nulls
+            return (*self.delta.ignore_nulls, *self.delta.aggregate)
         names = (column.name for column in self.topic.schema.physical)
         return tuple(name for name in names if name not in (*self.primary_key, by))
+
+    @property
+    def keeps_by(self) -> str:
+        """The key of `delta` by which there are `kept_columns`, for messages."""
+        found = self.delta.change_semantics
+        return next(k for k in ("update-columns", "aggregate", "ignore-null-updates") if k in found)
 
     @property
     def gate(self) -> Gate | None:
@@ -481,15 +489,12 @@ class Definition:
 
     @property
     def leaves_out_bad(self) -> bool:
-        """True where an ingest leaves out bad records and applies the others: by `bad-records: skip` or `quarantine`,
-        or `gate: quarantine`."""
+        """True where an ingest leaves out bad records: `bad-records: skip` or `quarantine`, or `gate: quarantine`."""
         return self.bad_records is not BadRecords.FAIL or self.quarantines_rows
 
     @property
     def compacts_first(self) -> bool:
         """True where only the last record of each key is decoded, and superseded values are not.
-        That needs a key that identifies the row (upsert topics), and no rule by which an earlier record of the key
-        counts instead of the last one, or beside it: none of the `change_semantics` but `apply-as-delete`, nor
-        one by which bad records are left out."""
-        needs_all = self.delta.change_semantics.keys() - {"apply-as-delete"}
-        return self.topic.is_upsert and not (self.leaves_out_bad or needs_all)
+        It needs a key that identifies the row (upsert topics), and that no earlier record of the key may count."""
+        counts_all = self.leaves_out_bad or self.delta.change_semantics.keys() - {"apply-as-delete"}
+        return self.topic.is_upsert and not counts_all

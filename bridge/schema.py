@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from bridge.errors import DefinitionError, UnsupportedError
 
@@ -241,6 +242,16 @@ class Watermark:
     column: str
     expression: str
     delay_seconds: float
+
+
+class ColumnRule(str, Enum):
+    """`delta.aggregate`: what becomes of the value of a row and that of a change (see `column_rules`)."""
+
+    FIRST = "first"
+    MIN = "min"
+    MAX = "max"
+    SUM = "sum"
+    COLLECT_SET = "collect-set"
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bridge.ddl import condition
 from bridge.definition import AppendHistory, DeltaTarget, History, Topic, Truncate
 from bridge.errors import OptionError
 from bridge.options import FORMATS, ROW_KIND, ROW_NUMBER
-from bridge.schema import ArrayType, ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
+from bridge.schema import ArrayType, ColumnRule, ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
+
+LAST = "last"
+"""The value of `delta.aggregate` for what every column without a rule does."""
 
 POSITION = "position"
 """The value of `delta.sequence-by` for the order of the records."""
 
 _ORDERED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 """Types whose values every engine orders in the same way."""
+
+_RULES = (LAST, *(rule.value for rule in ColumnRule))
+# A sum of floating-point numbers depends on the order of its additions, and so on the bounds of batches.
+_COMPARED = (*_ORDERED, "FLOAT", "DOUBLE")
+_TYPES_OF_RULES = {"min": _COMPARED, "max": _COMPARED, "sum": _ORDERED[:5], "collect-set": _ORDERED}
 
 
 def sequence_columns(
@@ -169,6 +177,43 @@ def naming_column(given: str | None, topic: Topic, key: str = "delta.update-colu
     return given
 
 
+def column_rules(
+    given: Mapping[str, str], topic: Topic, key: str = "delta.aggregate"
+) -> dict[str, ColumnRule]:
+    """Returns the rules of columns whose values are combined with those of the row, in the order of the DDL.
+
+    Raises OptionError, which names `key`, without a PRIMARY KEY, for computed columns, for other columns than physical
+    ones outside the key, and for a rule that has no meaning for the type of its column or the format of the topic.
+    """
+    if not given:
+        return {}
+    _refuse_unkept(topic, key)
+    types = {c.name: c.type for c in topic.schema.physical if c.name not in topic.schema.primary_key}
+    for name, rule in given.items():
+        if name not in types:
+            raise OptionError(
+                f"{key}: {name!r} is none of the columns that may have a rule: {', '.join(types)}"
+            )
+        if rule not in _RULES:
+            raise OptionError(f"{key}: {name!r} has the rule {rule!r}; legal are {', '.join(_RULES)}")
+        type, legal = types[name], _TYPES_OF_RULES.get(rule)
+        of_rule = type.element if rule == "collect-set" and isinstance(type, ArrayType) else type
+        is_array = isinstance(type, ArrayType) and isinstance(of_rule, ScalarType)
+        if legal and not (
+            isinstance(of_rule, ScalarType) and of_rule.name in legal and (is_array or rule != "collect-set")
+        ):
+            of = "ARRAY of " if rule == "collect-set" else ""
+            raise OptionError(
+                f"{key}: {name!r} has the type {type.flink()}, and {rule} needs {of}{', '.join(legal)}"
+            )
+        if rule == ColumnRule.SUM and not topic.is_upsert:
+            raise OptionError(
+                f"{key}: {name!r}: an update of {topic.value.name} has the whole value of its row, and sum would add "
+                "the values of all its updates; use max, min, first or last"
+            )
+    return {name: ColumnRule(given[name]) for name in types if given.get(name, LAST) != LAST}
+
+
 def deletion_column(given: str | None, topic: Topic) -> str | None:
     """Returns the column of `delta.soft-delete`; None where deletions remove rows.
 
@@ -249,6 +294,26 @@ def refuse_unfit_first_row(target: DeltaTarget, topic: Topic, keys: str) -> None
                     f"{keys.format(name)} cannot be combined with {keys.format(other)}, which would have no effect; "
                     "remove one of them"
                 )
+
+
+def refuse_unfit_rules(target: DeltaTarget, keys: str) -> None:
+    """Raises OptionError for `aggregate` beside what has another rule for the same columns, or for all."""
+    others = {
+        "sequence-by": bool(target.sequence_by),
+        "first-row": target.first_row,
+        "update-columns": target.update_columns is not None,
+        "soft-delete": target.soft_delete is not None,
+    }
+    for other, is_set in others.items():
+        if target.aggregate and is_set:
+            raise OptionError(
+                f"{keys.format('aggregate')} cannot be combined with {keys.format(other)}; remove one of them"
+            )
+    if both := sorted(target.aggregate.keys() & set(target.ignore_nulls)):
+        raise OptionError(
+            f"{keys.format('ignore-null-updates')}: {both[0]!r} has a rule of {keys.format('aggregate')}, by which "
+            "NULL never counts; list the other columns"
+        )
 
 
 def refuse_ignored_name(target: DeltaTarget, keys: str) -> None:

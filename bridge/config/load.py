@@ -12,6 +12,7 @@ from bridge.bridge_folders import QUARANTINE_SUFFIX, RESULTS_SUFFIX
 from bridge.config import unsupported
 from bridge.config.change_semantics import (
     append_history_of,
+    column_rules,
     delete_condition,
     deletion_column,
     history_of,
@@ -19,6 +20,7 @@ from bridge.config.change_semantics import (
     naming_column,
     refuse_ignored_name,
     refuse_unfit_first_row,
+    refuse_unfit_rules,
     refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
@@ -200,6 +202,12 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
     mode, _, value = file.publish.start.partition(":")
     trigger = file.run.trigger
     delta = _delta(file.delta, topic, base)
+    quality = _quality(file.quality, file.delta, base) if file.quality else None
+    if delta.aggregate and quality is not None and quality.gate is not None:
+        raise DefinitionError(
+            "quality.gate cannot be combined with delta.aggregate: a gate judges the rows of a batch before they are "
+            "combined with those of the table; set gate: off, and check the table"
+        )
     return Definition(
         name=file.name,
         base=base,
@@ -230,7 +238,7 @@ def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
             encoder=Encoder(file.publish.encoder),
             transaction_rows=file.publish.transaction_rows,
         ),
-        quality=_quality(file.quality, file.delta, base) if file.quality else None,
+        quality=quality,
         maintenance=_maintenance(file.maintenance) if file.maintenance else None,
         peek_hides=_hidden_fields(file.peek, topic),
         warnings=tuple(warnings(topic)),
@@ -288,10 +296,12 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         append_history=append_history_of(section.history_columns, topic)
         if section.history == "append"
         else None,
+        aggregate=column_rules(section.aggregate, topic),
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
     refuse_unfit_first_row(found, topic, "delta.{}")
     refuse_ignored_name(found, "delta.{}")
+    refuse_unfit_rules(found, "delta.{}")
     return found
 
 

@@ -155,6 +155,11 @@ class DeltaSection(Section):
         description="Column of the record, ARRAY<STRING>, that names the columns which it sets: a row keeps its values "
         "in the others. NULL names all.",
     )
+    aggregate: dict[str, str] = Field(
+        default_factory=dict,
+        description="Columns, each with what becomes of the value of a row and that of a change: first, min, max, sum, "
+        "collect-set (of ARRAYs), or last, which is what other columns do. NULL never counts.",
+    )
 
     @model_validator(mode="after")
     def _one_place(self) -> DeltaSection:
@@ -174,7 +179,7 @@ class DeltaSection(Section):
         used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
         used |= {"apply-as-truncate": self.apply_as_truncate is not None}
         used |= {"first-row": self.first_row, "ignore-delete": self.ignore_delete}
-        used |= {"update-columns": self.update_columns is not None}
+        used |= {"update-columns": self.update_columns is not None, "aggregate": bool(self.aggregate)}
         for key, is_used in used.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")

@@ -13,15 +13,15 @@ change for each key. A semantics that changes several rows of a key must not be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from bridge.columns import KIND
 from bridge.definition import DeltaTarget
 from bridge.rows import RowKind
-from bridge.schema import quote
+from bridge.schema import ColumnRule, quote
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,7 @@ __all__ = [
     "Retracts",
     "Update",
     "after_truncate",
+    "aggregate_by_key",
     "insert_first",
     "kept_column",
     "merge_own_columns",
@@ -68,8 +69,8 @@ INSERT_ALWAYS = "__anew"
 
 KEPT = "__kept"
 """Column of changes, where there is one: names of columns, as an array or null, whose values were taken from the table.
-An update leaves them as they are when it is committed, which another writer may have changed since they were read. In
-Arrow each column may have one of `kept_column` instead."""
+An update leaves them as they are when it is committed, which another writer may have changed since they were read, or
+combines them with the change's (`Update.rules`). In Arrow each column may have one of `kept_column` instead."""
 
 
 def kept_column(name: str) -> str:
@@ -201,6 +202,8 @@ class Update:
     """Only where one of these columns differs, null-safely; never where there are none. None: always. Each engine
     compares them by their types (Spark cannot compare maps in SQL)."""
     when: Condition | None = None
+    rules: Mapping[str, ColumnRule] = field(default_factory=dict)
+    """Those of `columns` whose value, where the change keeps the row's (KEPT), is combined with it."""
     to_null: bool = False
     """Sets NULL instead of the values of the change: `if_differs` is then "only where one of these is not NULL"."""
 
@@ -289,6 +292,17 @@ def upsert_by_sequence(
     )
 
 
+def aggregate_by_key(
+    columns: Sequence[str], key: Sequence[str], *, rules: Mapping[str, ColumnRule]
+) -> MergeStatement:
+    """Do as `upsert_by_key`, but the values of the columns of `rules` are combined with those of the row where a change
+    says so (KEPT); where it does not, it begins anew (`delta.aggregate`)."""
+    upsert = upsert_by_key(columns, key)
+    *deletes, update = upsert.matched
+    assert isinstance(update, Update)
+    return replace(upsert, matched=(*deletes, replace(update, rules=rules)))
+
+
 def insert_first(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     """Insert the row of a key that the table does not have, and never change one (`delta.first-row`)."""
     return MergeStatement(tuple(key), matched=(), insert=Insert(tuple(columns), when=ADDS))
@@ -347,6 +361,8 @@ def semantics_of(target: DeltaTarget) -> MergeSemantics:
         return partial(upsert_by_sequence, sequence=target.sequence_by)
     if target.first_row:
         return insert_first
+    if target.aggregate:
+        return partial(aggregate_by_key, rules=target.aggregate)
     if target.soft_delete is not None:
         return partial(soft_delete_by_key, deleted_at=target.soft_delete)
     return merge_own_columns if target.merge_columns else upsert_by_key

@@ -9,9 +9,11 @@ from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from bridge.backend import HandleOfTable
 from bridge.backend.plans import estimated_bytes
+from bridge.column_rules import combined_with
 from bridge.columns import KIND, col, differs, same_key
 from bridge.delta.delta_errors import (
     CONFLICTS,
@@ -149,7 +151,7 @@ def _execute(
         if isinstance(clause, Delete):
             builder = builder.whenMatchedDelete(condition)
         else:
-            builder = builder.whenMatchedUpdate(condition, _new_values(clause, keeps))
+            builder = builder.whenMatchedUpdate(condition, _new_values(clause, table, keeps))
     insert = statement.insert
     builder = builder.whenNotMatchedInsert(F.expr(insert.when.sql), _values(insert.columns))
     if statement.deletes_others:
@@ -165,14 +167,25 @@ def other_columns(table: Table, rows: DataFrame, statement: MergeStatement) -> l
     return [name for name in rows.columns if name not in table.columns]
 
 
-def _new_values(clause: Update, keeps: bool) -> dict[str, str | Column]:
+def _new_values(clause: Update, table: Table, keeps: bool) -> dict[str, str | Column]:
     if clause.to_null:
         return {quote(name): F.lit(None) for name in clause.columns}
     values = _values(clause.columns)
     if not keeps:
         return values
-    kept = {name: F.when(_is_kept(name), col(name, TARGET)) for name in clause.columns}
+    kept = {
+        f.name: F.when(_is_kept(f.name), _kept_value(clause, f))
+        for f in table.fields
+        if f.name in clause.columns
+    }
     return {quote(name): value.otherwise(col(name, SOURCE)) for name, value in kept.items()}
+
+
+def _kept_value(clause: Update, field: T.StructField) -> Column:
+    """What a column is where a change keeps the value of the row."""
+    name = field.name
+    row, rule = col(name, TARGET), clause.rules.get(name)
+    return row if rule is None else combined_with(rule, row, col(name, SOURCE), field)
 
 
 def _is_kept(name: str) -> Column:
@@ -194,11 +207,20 @@ def _condition(clause: Delete | Update, table: Table, others: Sequence[str], kee
     elif clause.if_differs is not None:
         compared = [f for f in table.fields if f.name in clause.if_differs]
         if keeps:
-            changed = (~_is_kept(f.name) & differs([f], TARGET, SOURCE) for f in compared)
+            changed = (_changes(clause, f) for f in compared)
             conditions.append(reduce(or_, changed, F.lit(False)))
         else:
             conditions.append(differs(compared, TARGET, SOURCE))
     return reduce(and_, conditions) if conditions else None
+
+
+def _changes(clause: Update, field: T.StructField) -> Column:
+    """Whether the clause changes the value of a column of the row."""
+    name, differs_from_row = field.name, differs([field], TARGET, SOURCE)
+    if name not in clause.rules:
+        return ~_is_kept(name) & differs_from_row
+    combined = ~col(name, TARGET).eqNullSafe(_kept_value(clause, field))
+    return F.when(_is_kept(name), combined).otherwise(differs_from_row)
 
 
 def _effective(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bridge.arrow_formats.base import Places
+from bridge.column_rules import does_not_fit, folded
+from bridge.schema import ColumnRule
 from bridge.ways import NotThisWay
 
 _Flags = npt.NDArray[np.bool_]
@@ -30,6 +32,8 @@ class PartialUpdates:
     """The names that it may have."""
     not_null: tuple[str, ...] = ()
     """Columns that are NOT NULL in the table, where there may be no row whose value could be kept."""
+    rules: Mapping[str, ColumnRule] = field(default_factory=dict)
+    """Those of `flags` whose values are combined: the flag says that the row's value counts, too."""
 
     def marked(self, rows: pa.Table) -> pa.Table:
         """The rows of changes with the flags, and without the values that they do not set. Raises NotThisWay for a name
@@ -38,6 +42,9 @@ class PartialUpdates:
         if names is not None and not names.are_among(self.names):
             raise NotThisWay(f"column {self.by!r} names a column that is none of the DDL's physical ones")
         for name, flag in self.flags.items():
+            if name in self.rules:
+                rows = rows.append_column(flag, pa.repeat(True, rows.num_rows))
+                continue
             keeps = np.zeros(rows.num_rows, np.bool_) if names is None else names.leave_out(name)
             if name in self.nulls:
                 keeps |= rows[name].is_null().to_numpy()
@@ -52,7 +59,8 @@ class PartialUpdates:
 
     def folded(self, changes: pa.Table, key: Sequence[str], places: Places, retracts: _Flags) -> pa.Table:
         """One change of each key that does what these `changes` do one after the other, by their places: the last one,
-        and of each column of `flags` the last value that is set. A retraction sets all of them to null, and has null.
+        and of each column of `flags` the last value that is set, or what the values since then give by its rule. A
+        retraction sets all of them to null, and has null. Raises NotThisWay for a sum that does not fit its column.
         """
         numbers = _numbered(changes, key)
         order = np.lexsort((places, numbers))
@@ -71,9 +79,26 @@ class PartialUpdates:
             sets = retracts | ~np.asarray(pc.fill_null(changes[flag], False))[order]
             newest = np.maximum.accumulate(np.where(sets, at, -1))[last]
             keeps = newest < first[last]
-            columns[name] = changes[name].take(pa.array(order[newest], mask=keeps))
+            if name in self.rules:
+                since = np.repeat(np.maximum(newest, first[last]), np.diff(last, prepend=-1))
+                counts = order[at >= since]
+                groups = numbers[at >= since]
+                columns[name] = _combined(
+                    self.rules[name], changes[name].take(counts), groups, len(last), name
+                )
+            else:
+                columns[name] = changes[name].take(pa.array(order[newest], mask=keeps))
             columns[flag] = pa.chunked_array([pa.array(keeps)])
         return pa.table({name: columns[name] for name in changes.column_names})
+
+
+def _combined(
+    rule: ColumnRule, values: pa.ChunkedArray, groups: Places, count: int, name: str
+) -> pa.ChunkedArray:
+    try:
+        return pa.chunked_array([folded(rule, values.combine_chunks(), groups, count)])
+    except pa.ArrowInvalid:
+        raise NotThisWay(does_not_fit(name)) from None
 
 
 class _Names:

@@ -11,11 +11,13 @@ from typing import Any
 from bridge.config import refuse_topic, resolve_topic
 from bridge.config.change_semantics import (
     POSITION,
+    column_rules,
     delete_condition,
     ignored_nulls,
     naming_column,
     refuse_ignored_name,
     refuse_unfit_first_row,
+    refuse_unfit_rules,
     refuse_unfit_truncates,
     sequence_columns,
     sequence_metadata,
@@ -151,7 +153,7 @@ SEQUENCE_BY, DELETE_MEMORY = "bridge.sequence-by", "bridge.delete-memory"
 APPLY_AS_DELETE, IGNORE_NULLS = "bridge.apply-as-delete", "bridge.ignore-null-updates"
 HISTORY = "bridge.history"
 _TRUNCATE, _APPLY_AS_TRUNCATE = "bridge.truncate", "bridge.apply-as-truncate"
-_UPDATE_COLUMNS = "bridge.update-columns"
+_UPDATE_COLUMNS, _AGGREGATE = "bridge.update-columns", "bridge.aggregate"
 _SOFT_DELETE, _FIRST_ROW, _IGNORE_DELETE = "bridge.soft-delete", "bridge.first-row", "bridge.ignore-delete"
 CHANGE_OPTIONS = (
     SEQUENCE_BY,
@@ -164,6 +166,7 @@ CHANGE_OPTIONS = (
     _FIRST_ROW,
     _IGNORE_DELETE,
     _UPDATE_COLUMNS,
+    _AGGREGATE,
     HISTORY,
 )
 """Options of tables of topics, as the keys of `delta` in a pipeline file; `;` separates columns."""
@@ -223,10 +226,12 @@ def with_change_options(table: Table, options: Mapping[str, str]) -> Table:
         first_row=_is_true(options, _FIRST_ROW),
         ignore_delete=_is_true(options, _IGNORE_DELETE),
         update_columns=naming_column(options.get(_UPDATE_COLUMNS), table.topic, f"'{_UPDATE_COLUMNS}'"),
+        aggregate=column_rules(_rules(options), table.topic, f"'{_AGGREGATE}'"),
     )
     refuse_unfit_truncates(changes, table.topic, "'bridge.{}'")
     refuse_unfit_first_row(changes, table.topic, "'bridge.{}'")
     refuse_ignored_name(changes, "'bridge.{}'")
+    refuse_unfit_rules(changes, "'bridge.{}'")
     return replace(table, changes=changes)
 
 
@@ -235,6 +240,16 @@ def _is_true(options: Mapping[str, str], key: str) -> bool:
     if given not in ("true", "false"):
         raise OptionError(f"'{key}' = '{given}' is not legal; legal values are true, false")
     return given == "true"
+
+
+def _rules(options: Mapping[str, str]) -> dict[str, str]:
+    """The columns of 'bridge.aggregate' with their rules, as texts."""
+    parts = [part.split(":") for part in options.get(_AGGREGATE, "").split(";") if part.strip()]
+    if wrong := next((":".join(part) for part in parts if len(part) != 2), None):
+        raise OptionError(
+            f"'{_AGGREGATE}': {wrong.strip()!r} is no column with a rule, as in total: sum; low: min"
+        )
+    return {name.strip(): rule.strip() for name, rule in parts}
 
 
 def _truncate(options: Mapping[str, str]) -> Truncate:

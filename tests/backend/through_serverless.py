@@ -24,6 +24,7 @@ from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.publish.run import publish
 from bridge.pipelines.resync.topic_to_table import resync
 from bridge.pipelines.runtime.preflight import ingest_table
+from bridge.schema import ColumnRule
 from tests.backend.serverless import SETTINGS
 from tests.pipelines.world import Make, World, key, value
 
@@ -103,6 +104,10 @@ def test_other_readers_and_options_are_refused_by_name(make: Make, spark: SparkS
     ingest(spark, definition(world))
     with pytest.raises(UnsupportedError, match=r"resync of a table is not possible .* six settings of Spark"):
         resync(spark, definition(world))
+    sums = definition(world)
+    sums = replace(sums, delta=replace(sums.delta, aggregate={"value": ColumnRule.SUM}))
+    with pytest.raises(UnsupportedError, match=r"a sum \(delta\.aggregate\) is not possible .* six settings"):
+        ingest(spark, sums)
     two = make(folder="out", options={"sink.parallelism": "2"}, delta="path: ../table")
     with pytest.raises(UnsupportedError, match=r"'sink\.parallelism' = '2' is not possible .* no network"):
         publish(spark, definition(two, "out"))

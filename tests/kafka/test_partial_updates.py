@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.kafka.partial_updates import PartialUpdates
+from bridge.schema import ColumnRule
+from tests.pipelines.folds import by_rule
 from tests.refusals import refusal
 
 KEY = ("id", "sub")
@@ -30,6 +32,8 @@ COLUMNS = pa.schema(
 KEPT = ("text", "number", "list")
 BY_NAME = PartialUpdates({n: f"keeps_{n}" for n in KEPT}, ("list",), "cols", (*KEY, *KEPT, "cols"))
 BY_NULL = PartialUpdates({n: f"keeps_{n}" for n in KEPT}, KEPT)
+RULES = {"number": ColumnRule.SUM, "list": ColumnRule.COLLECT_SET}
+BY_RULE = replace(BY_NULL, nulls=("text",), rules=RULES)
 Row = Mapping[str, Any]
 
 CHANGES = st.fixed_dictionaries(
@@ -60,6 +64,8 @@ def one_by_one(partial: PartialUpdates, changes: Sequence[Row], rows: dict[Any, 
             for n in KEPT
             if (named is not None and n not in named) or (n in partial.nulls and change[n] is None)
         }
+        combined = {n: by_rule(rule, before[n], change[n]) for n, rule in partial.rules.items()}
+        rows[key] = {**rows[key], **combined}
     return rows
 
 
@@ -73,8 +79,9 @@ def applied(partial: PartialUpdates, folded: pa.Table, rows: dict[Any, Row]) -> 
         else:
             before = rows.get(key, dict.fromkeys(KEPT))
             kept = [name for name, flag in partial.flags.items() if change[flag]]
-            assert all(change[name] is None for name in kept)
-            rows[key] = {n: change[n] for n in COLUMNS.names} | {n: before[n] for n in kept}
+            assert all(change[name] is None for name in kept if name not in partial.rules)
+            values = {n: by_rule(partial.rules[n], before[n], change[n]) for n in partial.rules if n in kept}
+            rows[key] = {n: change[n] for n in COLUMNS.names} | {n: before[n] for n in kept} | values
     return rows
 
 
@@ -98,7 +105,7 @@ def fold(partial: PartialUpdates, parts: Sequence[pa.Table]) -> pa.Table:
     return partial.folded(table, KEY, places, np.asarray(gone))
 
 
-@pytest.mark.parametrize("partial", [BY_NAME, BY_NULL], ids=["by name", "by null"])
+@pytest.mark.parametrize("partial", [BY_NAME, BY_NULL, BY_RULE], ids=["by name", "by null", "by rule"])
 @settings(deadline=None, max_examples=60)
 @given(before=st.lists(CHANGES, max_size=4), changes=st.lists(CHANGES, max_size=20), size=st.integers(1, 8))
 def test_drawn_changes(partial: PartialUpdates, before: list[Row], changes: list[Row], size: int) -> None:

@@ -112,6 +112,31 @@ def partly_updated(events: Iterable[Event], by: str) -> dict[int, dict[str, Any]
     return rows
 
 
+def aggregated(events: Iterable[Event], rules: Mapping[str, str]) -> dict[int, dict[str, Any]]:
+    """The rows by key under `delta.aggregate`: NULL never counts, and a deletion makes the row begin anew."""
+    rows: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if event.row is None:
+            rows.pop(event.key, None)
+            continue
+        before = rows.get(event.key, {})
+        rows[event.key] = {
+            name: by_rule(rules[name], before.get(name), value) if name in rules else value
+            for name, value in event.row.items()
+        }
+    return rows
+
+
+def by_rule(rule: str, row: Any, change: Any) -> Any:
+    """What a rule makes of the value of a row and that of a change."""
+    if rule == "collect-set":
+        known = [items for items in (row, change) if items is not None]
+        return sorted({item for items in known for item in items if item is not None}) if known else None
+    if row is None or change is None:
+        return change if row is None else row
+    return {"first": row, "min": min(row, change), "max": max(row, change)}.get(rule, row + change)
+
+
 def check_any_cut(
     events: st.SearchStrategy[list[Event]],
     make: Callable[[str], World],

@@ -43,6 +43,9 @@ def test_the_table_that_keeps_the_rows_has_them() -> None:
     assert found.change_semantics == {"truncate": "ignore", "apply-as-truncate": "at < 0"}
     found = order(", 'bridge.first-row' = 'true', 'bridge.ignore-delete' = 'true'")
     assert found.change_semantics == {"first-row": "true", "ignore-delete": "true"}
+    assert order(", 'bridge.aggregate' = 'at: max; v:first'").change_semantics == {
+        "aggregate": "v: first, at: max"
+    }
 
 
 def test_a_table_that_nothing_reads() -> None:
@@ -103,6 +106,16 @@ def test_a_table_that_nothing_reads() -> None:
             ", 'bridge.update-columns' = 'v'",
             "debezium",
             "'bridge.update-columns': 'v' is no physical column ARRAY<STRING> of the DDL",
+        ),
+        (
+            ", 'bridge.aggregate' = 'at'",
+            "debezium",
+            "'bridge.aggregate': 'at' is no column with a rule, as in total: sum; low: min",
+        ),
+        (
+            ", 'bridge.aggregate' = 'at: sum'",
+            "debezium",
+            "'bridge.aggregate': 'at': an update of debezium-json",
         ),
         (
             ", 'bridge.truncate' = 'x'",

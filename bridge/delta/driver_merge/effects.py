@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from bridge.column_rules import combined, does_not_fit
 from bridge.delta.driver_merge.matches import Matches
 from bridge.delta.merge_semantics import Delete, MergeStatement, Update, kept_column
+from bridge.ways import NotThisWay
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,10 +134,26 @@ def _new_values(clause: Update, new: pa.Table, rows: pa.Table) -> pa.Table:
         if clause.to_null:
             values[name] = pa.nulls(rows.num_rows, rows.schema.field(name).type)
         elif (kept := kept_column(name)) in new.column_names:
-            values[name] = pc.if_else(new[kept], rows[name], new[name])
+            values[name] = pc.if_else(new[kept], _kept_value(clause, name, new, rows), new[name])
         else:
             values[name] = new[name]
     return pa.table(list(values.values()), schema=rows.schema)
+
+
+def _kept_value(clause: Update, name: str, new: pa.Table, rows: pa.Table) -> pa.ChunkedArray:
+    """What a column is where a change keeps the value of the row."""
+    import pyarrow as pa
+
+    rule = clause.rules.get(name)
+    if rule is None:
+        return rows[name]
+    try:
+        return pa.chunked_array(
+            [combined(rule, rows[name].combine_chunks(), new[name].combine_chunks())],
+            rows.schema.field(name).type,
+        )
+    except pa.ArrowInvalid:
+        raise NotThisWay(does_not_fit(name)) from None
 
 
 def _differ(rows: pa.Table, new: pa.Table, names: Sequence[str]) -> _Mask:

@@ -9,7 +9,7 @@ rule 5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import reduce
 from operator import and_
@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from bridge import backend, compact
+from bridge.column_rules import folded_over
 from bridge.columns import BAD, KIND, POSITION, col, members, retracts, same_key
 from bridge.decode import (
     BAD_KEY_ID,
@@ -34,6 +35,7 @@ from bridge.formats.base import NEEDS_FULL_DECODE
 from bridge.pipelines.changes import conditions, row_gate, unfit_rows
 from bridge.pipelines.changes.good_changes import is_good, sets_row
 from bridge.rows import RowKind
+from bridge.schema import ColumnRule
 
 _IN_TABLE = "__in_table"
 _HAS_ROW = "__has_row"
@@ -41,8 +43,17 @@ _WAS_GOOD, _REFUSED, _BEFORE, _IS_TAKEN = "__was_good", "__refused", "__refused_
 _AT, _WHY, _SINCE = "__at", "__why", "__since"
 _PARTITION = ("topic", "partition")
 _FILLED, _ROW, _OTHER = "__filled", "__row", "__other_"
+_RETRACTED = "__retracted"
 _COUNT_EACH_ROW = {
-    *("sequence-by", "history", "first-row", "ignore-null-updates", "update-columns", "apply-as-truncate"),
+    *(
+        "sequence-by",
+        "history",
+        "first-row",
+        "ignore-null-updates",
+        "update-columns",
+        "apply-as-truncate",
+        "aggregate",
+    ),
 }
 """The keys of `change_semantics` by which an earlier row of a document would count, too."""
 
@@ -54,6 +65,7 @@ def fill_unavailable_values(
     key: Sequence[str],
     columns: Sequence[str],
     or_null: bool = False,
+    rules: Mapping[str, ColumnRule] | None = None,
 ) -> DataFrame:
     """Fill the unavailable values of `changes` (see decode.decode_events) in the physical `columns` outside the key.
 
@@ -61,10 +73,13 @@ def fill_unavailable_values(
     else from the key's row in `table`. Where the key has no row, there or after an earlier -D in this frame, the
     change becomes bad, and `__bad` gives the reason: the same, whatever the bounds of batches are.
     With `or_null` the value is null there, and after an earlier retraction of the key in this frame.
+    Values of the columns of `rules`, which needs `or_null`, are what the changes of the key up to this one give since
+    the last retraction; KEPT names those that are still to be combined with the row of `table`.
     `__unavailable` is null in the result. KEPT names the columns whose values are those of `table`, so that a MERGE
     does not undo what another writer has changed since then.
     """
-    from_frame = _fill_from_earlier_changes(changes, key, columns, or_null)
+    rules = rules or {}
+    from_frame = _fill_from_earlier_changes(changes, key, columns, or_null, rules)
     table_rows = table.select(*[col(name) for name in (*key, *columns)], F.lit(True).alias(_IN_TABLE))
     asks_table = F.size(col(KEPT, "c")) > 0 if or_null else col(_HAS_ROW, "c").isNull()
     joined = from_frame.alias("c").join(table_rows.alias("t"), asks_table & same_key(key, "c", "t"), "left")
@@ -74,7 +89,9 @@ def fill_unavailable_values(
     reason = _no_row(col(UNAVAILABLE, "c"))
     good = col(BAD, "c").isNull() & ~unresolved
     values = {
-        name: F.when(_contains(KEPT, name, "c"), col(name, "t")).otherwise(col(name, "c")) for name in columns
+        name: F.when(_contains(KEPT, name, "c"), col(name, "t")).otherwise(col(name, "c"))
+        for name in columns
+        if name not in rules
     } | {
         KIND: F.when(good, col(KIND, "c")),
         BAD: F.coalesce(col(BAD, "c"), F.when(unresolved, reason)),
@@ -87,7 +104,11 @@ def fill_unavailable_values(
 
 
 def _fill_from_earlier_changes(
-    changes: DataFrame, key: Sequence[str], columns: Sequence[str], retractions: bool
+    changes: DataFrame,
+    key: Sequence[str],
+    columns: Sequence[str],
+    retractions: bool,
+    rules: Mapping[str, ColumnRule],
 ) -> DataFrame:
     """Fill values from earlier changes in the frame, with `retractions` null from these.
 
@@ -95,26 +116,30 @@ def _fill_from_earlier_changes(
     the table decides it: one that leaves out values is no row yet if it is the first one. True for other changes.
     """
     earlier, ordered = _earlier_changes(changes, key), _in_order(changes, key)
+    if rules:
+        ordered = _combined(ordered, key, rules)
     sets = is_good() if retractions else sets_row()
+    kept = [name for name in columns if name not in rules]
     last_values = {
         name: F.last(
             F.when(sets & ~_contains(UNAVAILABLE, name), F.struct(col(name).alias("value"))),
             ignorenulls=True,
         ).over(earlier)
-        for name in columns
+        for name in kept
     }
-    aliases = {name: f"__earlier_{n}" for n, name in enumerate(columns)}
+    aliases = {name: f"__earlier_{n}" for n, name in enumerate(kept)}
     has_row = F.last(_makes_row(UNAVAILABLE), ignorenulls=True).over(earlier)
     with_earlier = ordered.select(
         "*",
         F.when(_names_any(UNAVAILABLE), has_row).otherwise(True).alias(_HAS_ROW),
-        *[last_values[name].alias(aliases[name]) for name in columns],
+        *[last_values[name].alias(aliases[name]) for name in kept],
     )
     values = {
         name: F.when(_contains(UNAVAILABLE, name), col(aliases[name]).getField("value")).otherwise(col(name))
-        for name in columns
+        for name in kept
     }
-    still_open = {name: _contains(UNAVAILABLE, name) & col(aliases[name]).isNull() for name in columns}
+    still_open = {name: _contains(UNAVAILABLE, name) & col(aliases[name]).isNull() for name in kept}
+    still_open |= {name: _contains(UNAVAILABLE, name) & (col(_RETRACTED) == 0) for name in rules}
     open_columns = F.filter(
         F.array(*[F.when(is_open, F.lit(name)) for name, is_open in still_open.items()]),
         lambda name: name.isNotNull(),
@@ -124,6 +149,21 @@ def _fill_from_earlier_changes(
         F.when(F.size(open_columns) > 0, open_columns).alias(KEPT),
         col(_HAS_ROW),
     )
+
+
+def _combined(ordered: DataFrame, key: Sequence[str], rules: Mapping[str, ColumnRule]) -> DataFrame:
+    """Combine the values of `rules` in each change with those of the changes of its key since the last retraction. Adds
+    _RETRACTED, how many retractions come before a change."""
+    retracted = F.count_if(is_good() & retracts()).over(_earlier_changes(ordered, key))
+    numbered = ordered.withColumn(_RETRACTED, retracted)
+    since = _earlier_changes(numbered, (*key, _RETRACTED))
+    so_far = since.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    fields = {f.name: f for f in ordered.schema.fields}
+    values = {}
+    for name, rule in rules.items():
+        folded = folded_over(rule, F.when(sets_row(), col(name)), fields[name], so_far)
+        values[name] = F.when(sets_row(), folded).otherwise(col(name))
+    return numbered.withColumns(values)
 
 
 def _mark_deleted_before(changes: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -301,7 +341,9 @@ def _filled(changes: DataFrame, table: DataFrame, definition: Definition) -> Dat
     key, kept = definition.primary_key, definition.kept_columns
     columns = kept or [c.name for c in definition.topic.schema.physical if c.name not in key]
     marked = changes.withColumn(_FILLED, col(UNAVAILABLE))
-    filled = fill_unavailable_values(marked, table, key=key, columns=columns, or_null=bool(kept))
+    filled = fill_unavailable_values(
+        marked, table, key=key, columns=columns, or_null=bool(kept), rules=definition.delta.aggregate
+    )
     refused = F.lit(False)
     if not kept:  # that is judged by what the record has
         filled = filled.withColumn(_WAS_GOOD, col(BAD).isNull())
@@ -420,18 +462,18 @@ def _without_deletions(changes: DataFrame, definition: Definition) -> DataFrame:
 
 
 def _with_kept_values(changes: DataFrame, definition: Definition) -> DataFrame:
-    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable, and those that its column
-    of `delta.update-columns` does not name: they are filled later."""
+    """Name the columns of `delta.ignore-null-updates` that are null in an add as unavailable, those that its column
+    of `delta.update-columns` does not name, and those of `delta.aggregate`: they are filled later."""
     names, nulls, by = definition.kept_columns, definition.delta.ignore_nulls, definition.delta.update_columns
     if not names:
         return changes
     bad, adds = col(BAD), sets_row()
-    key = "ignore-null-updates" if by is None else "update-columns"
     if UNAVAILABLE in changes.columns:
         left_out = F.concat(F.lit("value: it leaves out "), F.array_join(UNAVAILABLE, ", "))
-        why = F.lit(f", which may be no value that the row keeps (delta.{key}); let it have all columns")
-        bad = F.coalesce(bad, F.when(F.size(UNAVAILABLE) > 0, F.concat(left_out, why)))
-    keeps = {name: col(name).isNull() if name in nulls else F.lit(False) for name in names}
+        kept_by = f", which may be no value that the row keeps (delta.{definition.keeps_by}); let it have all columns"
+        bad = F.coalesce(bad, F.when(F.size(UNAVAILABLE) > 0, F.concat(left_out, F.lit(kept_by))))
+    combined = definition.delta.aggregate.keys()
+    keeps = {name: col(name).isNull() if name in nulls else F.lit(name in combined) for name in names}
     if by is not None:
         known = F.array(*map(F.lit, (*definition.primary_key, *names, by)))
         unknown = F.size(F.array_except(F.array_compact(col(by)), known)) > 0

@@ -18,6 +18,7 @@ from bridge.columns import BAD, KIND, col
 from bridge.decode import NO_ROW, UNAVAILABLE
 from bridge.definition import Definition
 from bridge.delta.table import Table
+from bridge.errors import TableError
 from bridge.pipelines.changes.good_changes import is_good, sets_row
 from bridge.schema import RowConstraint
 
@@ -26,8 +27,18 @@ def with_constraints(definition: Definition, table: Table) -> Definition:
     """Return the definition for decoding records into `table`.
 
     A constraint that names columns of other pipelines (`delta.merge-columns`), of a history or of `delta.soft-delete`
-    is left to Delta, as a change has only its own columns.
+    is left to Delta, as a change has only its own columns. Raises TableError for one that may read a column of
+    `delta.aggregate`, whose value is not known before the change is merged.
     """
+    rules, schema = definition.delta.aggregate, definition.topic.schema
+    given = {column.name for column in schema.physical if not column.type.nullable}
+    for c in table.constraints if rules else ():
+        names = {c.not_null, c.partition} - {None, *given}
+        if names & rules.keys() or (c.not_null, c.partition, c.padded) == (None, None, None):
+            raise TableError(
+                f"table {table}: it asks of its rows what a change does not tell before it is combined with its row "
+                f"(delta.aggregate): {c.broken}; drop this constraint, or remove delta.aggregate"
+            )
     fitting = tuple(c for c in table.constraints if _resolves(table, c))
     return definition if fitting == definition.constraints else replace(definition, constraints=fitting)
 

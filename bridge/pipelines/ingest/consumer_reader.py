@@ -185,7 +185,9 @@ def _partial_updates(definition: Definition) -> PartialUpdates | None:
     names = () if by is None else (*definition.primary_key, *kept, by)
     flags = {name: kept_column(name) for name in kept}
     not_null = tuple(c.not_null for c in definition.constraints if c.not_null is not None)
-    return PartialUpdates(flags, definition.delta.ignore_nulls, by, names, not_null)
+    return PartialUpdates(
+        flags, definition.delta.ignore_nulls, by, names, not_null, definition.delta.aggregate
+    )
 
 
 def not_null_columns(definition: Definition) -> tuple[str, ...]:

@@ -34,8 +34,7 @@ def refuse_unsupported(definition: Definition, topic: Topic) -> None:
         key = "first-row" if definition.delta.first_row else "ignore-delete"
         raise NotThisWay(f"consumers keep the last change of each key, a deletion, too (delta.{key})")
     if definition.kept_columns and definition.gate is not None:
-        key = "ignore-null-updates" if definition.delta.update_columns is None else "update-columns"
-        raise NotThisWay(f"only Spark gives the gate the values that rows keep (delta.{key})")
+        raise NotThisWay(f"only Spark gives the gate the values that rows keep (delta.{definition.keeps_by})")
     if definition.delta.soft_delete is not None:
         raise NotThisWay("only Spark keeps the values of deleted rows (delta.soft-delete)")
     if definition.delta.append_history is not None:

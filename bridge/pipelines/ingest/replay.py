@@ -80,10 +80,9 @@ def replay(spark: SparkSession, definition: Definition, *, force: bool = False) 
             "{gate: quarantine}"
         )
     if definition.kept_columns:
-        key = "ignore-null-updates" if definition.delta.update_columns is None else "update-columns"
         raise DefinitionError(
-            f"{definition.name!r}: under `delta.{key}` a record that is applied later than others would overwrite "
-            "their values; have the keys sent again by their producer, or run `bridge resync FILE`"
+            f"{definition.name!r}: under `delta.{definition.keeps_by}` a record that is applied later than others "
+            "would overwrite their values; have the keys sent again by their producer, or run `bridge resync FILE`"
         )
     if definition.delta.first_row:
         raise DefinitionError(

@@ -92,6 +92,7 @@ def resync(
     for key in definition.delta.change_semantics.keys() & {
         "ignore-null-updates",
         "update-columns",
+        "aggregate",
         "first-row",
     }:
         if any(offset for _, _, offset in state.earliest):

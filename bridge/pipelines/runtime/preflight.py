@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from bridge.backend import Feature, require
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
 from bridge.definition import AppendHistory, Definition, DeltaTarget, History, Topic, Truncate
@@ -43,7 +44,7 @@ from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from bridge.partitioners import TASK_FREE
 from bridge.rows import RowKind
-from bridge.schema import RowField, RowType, TableSchema
+from bridge.schema import ColumnRule, RowField, RowType, TableSchema
 
 _RESYNC = "resync"
 """The key of SEMANTICS_PROPERTY while a resync changes it."""
@@ -106,6 +107,9 @@ def ingest_table(
     """
     target, name, appends = definition.delta, definition.name, definition.topic.appends
     fields = ingested_fields(spark, definition)
+    if ColumnRule.SUM in target.aggregate.values():
+        # Elsewhere a batch may be merged twice, and would be added twice (txn_settings.merging).
+        require(spark, Feature.SETTINGS, "a sum (delta.aggregate)")
     if changes and target.merge_columns:
         return open_shared_table(spark, target, fields, pipeline=name, key=definition.primary_key)
     if not exists(spark, target):
