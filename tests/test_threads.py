@@ -25,7 +25,7 @@ MAKERS = {
 SAYS = "# Shared by threads"
 MADE = {
     "lake/store.py": "lake/test_store.py::test_threads_share_a_store_and_a_file",
-    "delta/merge_driver.py": "delta/test_merge_driver.py::test_files_are_copied_at_once",
+    "delta/driver_merge/actions.py": "delta/driver_merge/test_actions.py::test_files_are_copied_at_once",
     "delta/driver_merge/matches.py": "delta/driver_merge/test_matches.py::test_threads_read_one_file",
     "demo/pageviews.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",
     "demo/run.py": "demo/test_run.py::test_its_threads_verify_what_they_wrote",

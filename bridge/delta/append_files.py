@@ -100,7 +100,7 @@ class FileAppends:
                     opened = partial(open_with_delta_rs, table)
                     checkpoint_if_due(properties, table, result.version, target.store, opened)
                 return result
-        raise conflict_error(table, progress.batch)
+        raise conflict_error(table, f"batch {progress.batch}")
 
     def _commit(
         self, target: AppendTarget, adds: Sequence[Action], rows: int, progress: IngestProgress

@@ -40,17 +40,17 @@ class Limits:
 def collect_changes(
     table: Table, changes: DataFrame, more: Sequence[str] = (), *, limits: Limits | None = None
 ) -> pa.Table:
-    """Bring the changes into the driver as Arrow: the definition's columns, `more`, `__kind`, and which values each
-    change keeps, where changes do.
+    """Bring the changes into the driver as Arrow: the definition's columns that they have, `more`, `__kind`, and which
+    values each change keeps, where changes do.
 
     Raises NotThisWay, before any of them comes, where Spark's cache has more bytes of them than `limits` allow.
     """
     if limits is not None:
         limits.refuse_batch(estimated_bytes(changes))
-    kept = []
+    columns, kept = [name for name in table.columns if name in changes.columns], []
     if KEPT in changes.columns:
-        contains = {name: F.array_contains(col(KEPT), name) for name in table.columns}
+        contains = {name: F.array_contains(col(KEPT), name) for name in columns}
         kept = [
             F.coalesce(is_kept, F.lit(False)).alias(kept_column(name)) for name, is_kept in contains.items()
         ]
-    return changes.select(*map(col, (*table.columns, *more)), KIND, *kept).toArrow()
+    return changes.select(*map(col, (*columns, *more)), KIND, *kept).toArrow()

@@ -126,10 +126,10 @@ def attempts() -> Iterator[int]:
         yield attempt
 
 
-def conflict_error(target: object, batch: int) -> TableError:
-    """The error for a batch whose `attempts` all conflicted with other writers."""
+def conflict_error(target: object, what: str) -> TableError:
+    """The error for a commit, named by `what`, whose `attempts` all conflicted with other writers."""
     return TableError(
-        f"table {target}: batch {batch} conflicted with other writers {ATTEMPTS} times in a row; nothing "
+        f"table {target}: {what} conflicted with other writers {ATTEMPTS} times in a row; nothing "
         "of it is written. Run OPTIMIZE and other jobs on this table at another time, then start again"
     )
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -21,12 +21,14 @@ from bridge.definition import Engine, MergeSettings
 from bridge.delta.append import appended
 from bridge.delta.changes_in_driver import Limits
 from bridge.delta.delete_memory import DeleteMemory
+from bridge.delta.deletions_in_driver import DeletionsInDriver
 from bridge.delta.delta_errors import CONFLICTS, error_names, table_errors
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_driver import DELETES_OTHERS, DriverEngine
 from bridge.delta.merge_semantics import (
     ADDS,
     KEPT,
+    RETRACTS,
     SOURCE,
     MergeSemantics,
     after_truncate,
@@ -110,6 +112,7 @@ class Engines:
         self._driver = None if settings.engine is Engine.SPARK else DriverEngine(limits if is_auto else None)
         self._has_rows = False
         self._memory: DeleteMemory | None = None
+        self._deletions = DeletionsInDriver()
         self._remembers = False
         """Whether the memory may have a deletion."""
         self._forget_at = 0.0
@@ -140,80 +143,81 @@ class Engines:
             self._memory = DeleteMemory.open(table, key)
             self._remembers = not self._memory.is_empty()
         memory = self._memory.on(table.spark)
-        if table.target.history is not None:
-            merged = self._merge_history(memory, changes, progress)
-        else:
-            newer, adds = self._settled(memory, changes, adds)
-            try:
-                merged = self._merge(table, newer, self._semantics, key=key, adds=adds, progress=progress)
-            finally:
-                if isinstance(newer, DataFrame) and newer is not changes:
-                    unpersist(newer)
+        try:
+            merged = self._merge_ordered(memory, changes, progress)
+        except NotThisWay as reason:
+            why = self._why_spark(table, reason)
+            if table.target.history is not None:
+                by_spark = partial(self._merge_intervals, memory, progress=progress, reason=why)
+            else:
+                by_spark = partial(self._merge_newer, memory, progress=progress, reason=why)
+            merged = _on_frame(table, changes, by_spark)
         warning = None
         if self._remembers and time.monotonic() >= self._forget_at:
             warning = memory.forget(progress.newest_ms)
             self._forget_at = time.monotonic() + _FORGET_SECONDS
         return replace(merged, warnings=(warning,) if warning else ())
 
-    def _merge_history(
+    def _merge_ordered(
         self, memory: DeleteMemory, changes: DataFrame | pa.Table, progress: IngestProgress
     ) -> MergeResult:
-        if isinstance(changes, DataFrame):
-            return self._merge_intervals(memory, changes, progress)
-        frame = persist(changes_frame(memory.table, changes))
-        try:
-            return self._merge_intervals(memory, frame, progress)
-        finally:
-            unpersist(frame)
+        """Merge changes that a sequence orders in the driver; remembers the deletions among them first."""
+        table, key, known = memory.table, memory.key, None
+        if self._driver is None:
+            raise NotThisWay(_CONFIGURED)
+        newest, changes = self._driver.received(table, changes, key)
+        if self._remembers and table.target.history is None:
+            changes = self._deletions.without_older(memory, changes)
+        elif self._remembers:
+            known = self._deletions.of_keys(memory, changes)
+        deletions = changes.filter(RETRACTS.mask(changes, None))
+        if deletions.num_rows:
+            self._deletions.remember(memory, deletions)
+            self._remembers = True
+        engine = told(Engine.DRIVER.value, self._reason)
+        given, merge = replace(progress, engine=engine), self._driver.merge
+        if table.target.history is not None:
+            merge = partial(self._driver.merge_history, deletions=known)
+        result = merge(table, changes, key=key, progress=given, semantics=self._semantics, newest=newest)
+        return replace(result, engine=engine)
 
     def _merge_intervals(
-        self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress
+        self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress, reason: str
     ) -> MergeResult:
-        """Merge the changes of intervals; remembers the deletions among the changes first."""
+        """Merge the changes of intervals by Spark; remembers the deletions among the changes first."""
         table, known = memory.table, memory.of_keys(changes) if self._remembers else None
-        timeline = self._timeline(table, changes, memory.key, known).persist()
+        timeline = Timeline.of_batch(table, changes, memory.key, known).persist()
         try:
             adds, deletions, without_effect = timeline.counts()
             if deletions:
                 memory.remember(changes)
                 self._remembers = True
             key = table.target.row_key(memory.key)
-            merged = self._merge(
-                table, timeline.changes(), self._semantics, key=key, adds=adds, progress=progress
+            merged = self._merge_with_spark(
+                table, timeline.changes(), self._semantics, key, adds, progress, reason
             )
         finally:
             timeline.unpersist()
         return replace(merged, without_effect=without_effect)
 
-    def _timeline(
-        self, table: Table, changes: DataFrame, key: Sequence[str], deletions: DataFrame | None = None
-    ) -> Timeline:
-        """The timeline of a batch; the driver reads the rows of its keys where it would merge them."""
-        rows = None
-        if self._driver is not None:
-            with suppress(NotThisWay):  # `merge` tells the reason
-                rows = frame_of(
-                    table.spark,
-                    self._driver.rows_since(table, changes, key),
-                    T.StructType(list(table.fields)),
-                )
-        return Timeline.of_batch(table, changes, key, deletions, rows)
-
-    def _settled(
-        self, memory: DeleteMemory, changes: DataFrame | pa.Table, adds: int
-    ) -> tuple[DataFrame | pa.Table, int]:
-        """The changes that are not older than a deletion of their key, persisted, and how many of them are +I and +U;
-        remembers the deletions among them."""
-        if not self._remembers and not isinstance(changes, DataFrame) and adds == changes.num_rows:
-            return changes, adds
-        frame = changes if isinstance(changes, DataFrame) else changes_frame(memory.table, changes)
-        newer = persist(memory.without_older(frame)) if self._remembers else frame
-        row = newer.agg(F.count_if(~retracts()), F.count_if(retracts())).first()
-        assert row is not None
-        if row[1]:
-            memory.remember(newer)
-            self._remembers = True
-        return (changes if newer is frame else newer), row[0]
+    def _merge_newer(
+        self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress, reason: str
+    ) -> MergeResult:
+        """Merge the changes that are not older than a deletion of their key by Spark; remembers the deletions among
+        these first."""
+        newer = persist(memory.without_older(changes)) if self._remembers else changes
+        try:
+            row = newer.agg(F.count_if(~retracts()), F.count_if(retracts())).first()
+            assert row is not None
+            if row[1]:
+                memory.remember(newer)
+                self._remembers = True
+            return self._merge_with_spark(
+                memory.table, newer, self._semantics, memory.key, row[0], progress, reason
+            )
+        finally:
+            if newer is not changes:
+                unpersist(newer)
 
     def _merge(
         self,
@@ -242,19 +246,12 @@ class Engines:
         """The engine that `merge` would choose for these persisted changes, and the reason. Raises as `merge` does."""
         if self._driver is None:
             return told(Engine.SPARK.value, _CONFIGURED)
-        timeline = None
-        if table.target.history is not None:
-            timeline = self._timeline(table, changes, key).persist()
-            changes, key = timeline.changes(), table.target.row_key(key)
         try:
             if deletes_others:
                 raise NotThisWay(DELETES_OTHERS)
             self._driver.refuse(table, changes, key=key)
         except NotThisWay as reason:
             return told(Engine.SPARK.value, self._why_spark(table, reason))
-        finally:
-            if timeline is not None:
-                timeline.unpersist()
         return told(Engine.DRIVER.value, self._reason)
 
     @property
@@ -295,6 +292,19 @@ class Engines:
         given = replace(progress, engine=engine)
         result = self._spark.merge(table, changes, key=key, progress=given, semantics=semantics)
         return replace(result, engine=engine)
+
+
+def _on_frame(
+    table: Table, changes: DataFrame | pa.Table, merge: Callable[[DataFrame], MergeResult]
+) -> MergeResult:
+    """Merge the changes as a persisted frame."""
+    if isinstance(changes, DataFrame):
+        return merge(changes)
+    frame = persist(changes_frame(table, changes))
+    try:
+        return merge(frame)
+    finally:
+        unpersist(frame)
 
 
 def changes_frame(table: Table, changes: pa.Table) -> DataFrame:

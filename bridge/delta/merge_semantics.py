@@ -52,6 +52,7 @@ __all__ = [
     "insert_first",
     "kept_column",
     "merge_own_columns",
+    "not_older",
     "repair_by_key",
     "semantics_of",
     "soft_delete_by_key",
@@ -171,16 +172,22 @@ class NotOlder:
         return f"({self.of.sql} AND struct({change}) >= struct({row}))"
 
     def mask(self, changes: pa.Table, rows: pa.Table | None) -> Mask:
-        import numpy as np
-        import pyarrow.compute as pc
-
         assert rows is not None
-        newer = np.ones(changes.num_rows, np.bool_)
-        for name in reversed(self.sequence):
-            one, other = changes[name], rows[name]
-            greater = pc.or_(other.is_null(), pc.fill_null(pc.greater(one, other), False))
-            newer = np.asarray(greater) | (np.asarray(pc.fill_null(pc.equal(one, other), False)) & newer)
-        return newer & self.of.mask(changes, rows)
+        return not_older(changes, rows, self.sequence) & self.of.mask(changes, rows)
+
+
+def not_older(changes: pa.Table, rows: pa.Table, sequence: Sequence[str]) -> Mask:
+    """Whether each change has the same values of `sequence` as the row of the same place or greater ones; see
+    `NotOlder`."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    newer = np.ones(changes.num_rows, np.bool_)
+    for name in reversed(sequence):
+        one, other = changes[name], rows[name]
+        greater = pc.or_(other.is_null(), pc.fill_null(pc.greater(one, other), False))
+        newer = np.asarray(greater) | (np.asarray(pc.fill_null(pc.equal(one, other), False)) & newer)
+    return newer
 
 
 @dataclass(frozen=True)

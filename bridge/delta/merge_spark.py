@@ -119,7 +119,7 @@ class SparkEngine:
                 effects = (counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted"))
                 result = MergeResult(merged.version or -1, *effects)
             return checked(table, progress, result)
-        raise conflict_error(table, progress.batch) from conflict
+        raise conflict_error(table, f"batch {progress.batch}") from conflict
 
     def _settings_for(self, changes: DataFrame, predicate: KeyPredicate) -> dict[str, str]:
         if predicate.exact:

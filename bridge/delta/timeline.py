@@ -2,7 +2,7 @@
 
 A history has a row for each interval in which a key had the same values. So one change of a key may end one row and
 begin another, but it is at most one change for each key and start, which is what identifies a row. Engines merge these
-as they merge changes of keys (docs/adr/078).
+as they merge changes of keys (docs/adr/078). The engine `driver` makes them itself (`driver_merge.timeline`).
 """
 
 from __future__ import annotations
@@ -83,20 +83,17 @@ class Timeline:
         changes: DataFrame,
         key: Sequence[str],
         deletions: DataFrame | None = None,
-        rows: DataFrame | None = None,
     ) -> Timeline:
         """The same of the persisted `changes`, with the rows that the table has now. Rows that end before the first
-        change of their key are left out, as they stay as they are. `rows` are the others, where they are known."""
-        if rows is None:
-            history, (sequence,) = _history(table), table.target.sequence_by
-            whole = table.delta().toDF().select(*map(col, table.columns)).alias("t")
-            predicate = key_predicate(changes, key, "t").condition
-            whole = whole if predicate is None else whole.where(predicate)
-            first = changes.groupBy(*map(col, key)).agg(F.min(col(sequence)).alias(_LEAST)).alias("c")
-            ends = col(history.valid_to, "t")
-            touched = same_key(key, "t", "c") & (ends.isNull() | (ends >= col(_LEAST, "c")))
-            rows = whole.join(first, touched, "left_semi")
-        return cls.of(table, changes, key, rows, deletions)
+        change of their key are left out, as they stay as they are."""
+        history, (sequence,) = _history(table), table.target.sequence_by
+        whole = table.delta().toDF().select(*map(col, table.columns)).alias("t")
+        predicate = key_predicate(changes, key, "t").condition
+        whole = whole if predicate is None else whole.where(predicate)
+        first = changes.groupBy(*map(col, key)).agg(F.min(col(sequence)).alias(_LEAST)).alias("c")
+        ends = col(history.valid_to, "t")
+        touched = same_key(key, "t", "c") & (ends.isNull() | (ends >= col(_LEAST, "c")))
+        return cls.of(table, changes, key, whole.join(first, touched, "left_semi"), deletions)
 
     def persist(self) -> Timeline:
         """The same, persisted; `unpersist` ends that."""

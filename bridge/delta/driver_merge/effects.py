@@ -35,6 +35,12 @@ class Effects:
     updated: Mapping[str, int] = field(default_factory=dict)
     """How many rows of each file are updated."""
 
+    @classmethod
+    def of_new(cls, rows: pa.Table) -> Effects:
+        """Inserts these rows alone."""
+        none = rows.slice(0, 0)
+        return cls({}, none, none, none, rows)
+
     @property
     def are_none(self) -> bool:
         """True when no row changes."""
@@ -117,7 +123,9 @@ def _applies(
     """Whether the clause applies to each row; `values` are the rows as it would leave them."""
     applies = np.ones(rows.num_rows, np.bool_) if clause.when is None else clause.when.mask(new, rows)
     if isinstance(clause, Update):
-        return applies if clause.if_differs is None else applies & _differ(rows, values, clause.if_differs)
+        return (
+            applies if clause.if_differs is None else applies & rows_differ(rows, values, clause.if_differs)
+        )
     if clause.if_others_null:
         for name in set(rows.column_names) - set(columns):
             applies = applies & np.asarray(rows[name].is_null())
@@ -156,7 +164,8 @@ def _kept_value(clause: Update, name: str, new: pa.Table, rows: pa.Table) -> pa.
         raise NotThisWay(does_not_fit(name)) from None
 
 
-def _differ(rows: pa.Table, new: pa.Table, names: Sequence[str]) -> _Mask:
+def rows_differ(rows: pa.Table, new: pa.Table, names: Sequence[str]) -> _Mask:
+    """Whether rows of the same place differ in one of these columns, null-safely; NaN is equal to NaN, as in Spark."""
     differ = np.zeros(rows.num_rows, np.bool_)
     for name in names:
         differ |= _values_differ(rows[name].combine_chunks(), new[name].combine_chunks())
@@ -164,7 +173,6 @@ def _differ(rows: pa.Table, new: pa.Table, names: Sequence[str]) -> _Mask:
 
 
 def _values_differ(one: pa.Array, other: pa.Array) -> _Mask:
-    """Whether values of the same place differ, null-safely; NaN is equal to NaN here, as in Spark."""
     import pyarrow.compute as pc
     import pyarrow.types as is_
 

@@ -59,7 +59,7 @@ class Keys:
     def may_be_within(self, name: str, low: Any, high: Any) -> bool:
         """Whether a value of that key column may be within the bounds; True where nothing is known about it."""
         values = self._sorted.get(name)
-        if values is None or low is None or high is None or not isinstance(low, type(values[0])):
+        if values is None or low is None or high is None or (values and not isinstance(low, type(values[0]))):
             return True
         at = bisect_left(values, low)
         return at < len(values) and bool(values[at] <= high)
@@ -118,6 +118,23 @@ class Matches:
     """All columns of the table."""
 
 
+@dataclass(frozen=True)
+class Since:
+    """Leaves out rows that have less than the key's `least` in a column; null, of either, leaves none out."""
+
+    column: str
+    least: pa.Array
+    """For each change."""
+
+    def mask(self, values: pa.ChunkedArray, changes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether rows with these values of the column, whose keys are those of these changes, stay."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        least = self.least.take(pa.array(changes))
+        return np.asarray(pc.fill_null(pc.greater_equal(values, least), True))
+
+
 def may_hold(add: Action, keys: Keys) -> bool:
     """Whether the file may hold one of the keys, by its statistics."""
     stats = stats_of(add)
@@ -125,8 +142,9 @@ def may_hold(add: Action, keys: Keys) -> bool:
     return all(keys.may_be_within(name, low.get(name), high.get(name)) for name in keys.names)
 
 
-def find_rows(files: Sequence[DataFile], keys: Keys) -> list[Matches]:
-    """Find the rows with a key of the batch, in all cores; row groups that cannot have one are not read."""
+def find_rows(files: Sequence[DataFile], keys: Keys, since: Since | None = None) -> list[Matches]:
+    """Find the rows with a key of the batch, in all cores; row groups that cannot have one are not read. With `since`
+    rows are left out, whose other columns are then not read where a row group has no more."""
     wanted = [(file, groups) for file in files if (groups := _groups(file, keys))]
     cores = os.cpu_count() or 1
     number = sum(len(groups) for _, groups in wanted)
@@ -138,14 +156,18 @@ def find_rows(files: Sequence[DataFile], keys: Keys) -> list[Matches]:
     # Who waits for an object store leaves the cores to others.
     threads = _READS_AT_ONCE if any(file.source.is_remote for file in files) else cores
     with ThreadPoolExecutor(min(threads, len(parts)) or 1, "find-rows") as pool:
-        found = pool.map(lambda part: _found(part[0], part[1], keys, use_threads=number < cores), parts)
+        found = pool.map(
+            lambda part: _found(part[0], part[1], keys, since, use_threads=number < cores), parts
+        )
         return [matches for of_part in found for matches in of_part]
 
 
-def _found(file: DataFile, groups: Sequence[int], keys: Keys, *, use_threads: bool) -> list[Matches]:
+def _found(
+    file: DataFile, groups: Sequence[int], keys: Keys, since: Since | None, *, use_threads: bool
+) -> list[Matches]:
     own = file.for_another_thread()
-    own.fetch(groups, keys.names)
-    live = {group: _live(own, group, keys, use_threads=use_threads) for group in groups}
+    own.fetch(groups, _read_first(keys, since))
+    live = {group: _live(own, group, keys, since, use_threads=use_threads) for group in groups}
     hit = [group for group, (local, _) in live.items() if local.size]
     own.fetch(hit, file.schema.names)
     matches = []
@@ -156,11 +178,19 @@ def _found(file: DataFile, groups: Sequence[int], keys: Keys, *, use_threads: bo
     return matches
 
 
+def _read_first(keys: Keys, since: Since | None) -> list[str]:
+    return [*keys.names] if since is None else [*keys.names, since.column]
+
+
 def _live(
-    file: DataFile, group: int, keys: Keys, *, use_threads: bool
+    file: DataFile, group: int, keys: Keys, since: Since | None, *, use_threads: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The places in a row group of the rows with a key of the batch that are not deleted, and the change of each."""
-    local, chosen = keys.find(file.read([group], keys.names, use_threads=use_threads))
+    rows = file.read([group], _read_first(keys, since), use_threads=use_threads)
+    local, chosen = keys.find(rows)
+    if since is not None and local.size:
+        stays = since.mask(rows[since.column].take(local), chosen)
+        local, chosen = local[stays], chosen[stays]
     if not local.size:
         return local, chosen
     positions = local + file.begin_of(group)
