@@ -196,6 +196,7 @@ def validate(file: FileOrScript, json: Json = False, env: Env = None) -> None:
             "key": f"{topic.key.name} {topic.key.row.flink()}" if topic.key else "none",
             "value": f"{topic.value.name} {topic.value.row.flink()}",
             "table": str(definition.delta),
+            "ingest": config.semantics_text(definition),
             **{f"warning {n}": text for n, text in enumerate(definition.warnings, 1)},
         },
     )

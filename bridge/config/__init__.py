@@ -3,6 +3,7 @@
 from bridge.config.definition_warnings import settings_without_effect
 from bridge.config.load import load
 from bridge.config.publish_rules import refuse_unpublishable
+from bridge.config.semantics_text import semantics_text
 from bridge.config.show import json_schema, resolved
 from bridge.config.topic import resolve_topic
 from bridge.config.unsupported import refuse_topic
@@ -14,5 +15,6 @@ __all__ = [
     "refuse_unpublishable",
     "resolve_topic",
     "resolved",
+    "semantics_text",
     "settings_without_effect",
 ]
