@@ -81,7 +81,7 @@ def test_arrow_is_the_oracle(key: tuple[str, ...], sequence: str, value: str, st
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
 def test_arrow_is_the_oracle_of_many_histories(
     key: tuple[str, ...], sequence: str, value: str, steps: list[Step]
