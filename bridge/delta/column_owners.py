@@ -30,6 +30,7 @@ from bridge.delta.table_checks import (
     OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
     refuse_clustering,
+    refuse_identities,
     refuse_schema_mismatch,
     refuse_unfit_properties,
     sql_name,
@@ -115,12 +116,13 @@ def refuse_unfit(
     """Raise TableError for a table into whose columns the pipeline cannot merge; changes nothing."""
     _refuse_owned(target, found.properties, pipeline, wanted)
     refuse_unfit_properties(target, {**found.properties, OWN_COLUMNS_PREFIX + pipeline: ""}, pipeline)
+    refuse_identities(target, [f.name for f in fields], found.identities)
     refuse_clustering(target, found.clustered_by)
     present = [f for f in fields if f.name in found.schema.names or f.name in wanted.key]
     if not target.merge_schema:
         refuse_schema_mismatch(target, found.schema, present, extra_columns="unused")
     for f in found.schema.fields:
-        if f.name not in wanted.key and not f.nullable:
+        if f.name not in wanted.key and f.name not in found.identities and not f.nullable:
             raise TableError(
                 f"table {target}: column {f.name!r} is NOT NULL, but a row that only another pipeline has "
                 f"(delta.merge-columns) is NULL there; allow that:\n"

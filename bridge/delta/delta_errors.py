@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from bridge.backend import causes
+from bridge.delta.table_checks import IDENTITY_WAY_OUT
 from bridge.errors import REPUBLISH, BridgeError, GapError, TableError
 
 CONFLICTS = frozenset(
@@ -76,6 +77,11 @@ _UNSUPPORTED = {
     "DELTA_INVALID_PROTOCOL_VERSION",
     "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
     "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+}
+_CATALOG_MANAGED = {"DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"}
+_IDENTITY = {
+    "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+    "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
 }
 _CONSTRAINTS = {
     "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
@@ -219,6 +225,16 @@ def table_error(target: object, names: frozenset[str]) -> BridgeError | None:
         return TableError(
             f"table {target} uses Delta features that this version of Delta cannot handle; use a newer "
             "delta-spark, or drop the feature (ALTER TABLE ... DROP FEATURE, see DESCRIBE DETAIL)"
+        )
+    if names & _CATALOG_MANAGED:
+        return TableError(
+            f"table {target} is catalog-managed: its newest commits are known to its catalog alone. Name it by "
+            "`delta: {table: catalog.schema.table}`"
+        )
+    if names & _IDENTITY:
+        return TableError(
+            f"table {target} has an identity column in the definition, whose values Delta gives, and never updates. "
+            f"{IDENTITY_WAY_OUT}"
         )
     broken = next((name for name in names if name.startswith(_BROKEN)), None)
     if broken is not None or names & _CONSTRAINTS:

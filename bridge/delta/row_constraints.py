@@ -24,6 +24,7 @@ NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 _CHECK = "delta.constraints."
 GENERATED = "delta.generationExpression"
+_IDENTITY = "delta.identity.allowExplicitInsert"
 _TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 _LENGTH = re.compile(r"(?:var)?char\((\d+)\)", re.IGNORECASE)
 
@@ -42,6 +43,12 @@ def row_constraints(
         for name, sql in checks
     ]
     return (*columns, *named)
+
+
+def identity_columns(schema: T.StructType) -> dict[str, bool]:
+    """The identity columns of a table as its log describes it, and whether a writer may give their values."""
+    marks = {f.name: f.metadata or {} for f in schema.fields}
+    return {name: bool(about[_IDENTITY]) for name, about in marks.items() if _IDENTITY in about}
 
 
 def _of_column(column: T.StructField, marks: Mapping[str, Any]) -> Iterator[RowConstraint]:

@@ -30,17 +30,20 @@ from bridge.definition import DeltaTarget
 from bridge.delta.delta_errors import error_names, table_errors
 from bridge.delta.log_description import TableDescription, describe, log_store
 from bridge.delta.newest_snapshot import newest_snapshot
-from bridge.delta.row_constraints import row_constraints
+from bridge.delta.row_constraints import identity_columns, row_constraints
 from bridge.delta.table_checks import (
     CHANGE_FEED_PROPERTY,
     OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
+    READ_TIME_FEED,
+    ROW_TRACKING,
     SEMANTICS_PROPERTY,
     ExtraColumns,
     is_on,
     new_properties,
     refuse_clustering,
     refuse_hidden_loss,
+    refuse_identities,
     refuse_names,
     refuse_schema_mismatch,
     refuse_unfit_properties,
@@ -80,6 +83,8 @@ class Table:
     partitioned_by: tuple[str, ...] = field(default=(), compare=False)
     """Its partition columns; those of one table never change."""
     constraints: tuple[RowConstraint, ...] = field(default=(), compare=False)
+    identities: Mapping[str, bool] = field(default_factory=dict, compare=False)
+    """As `TableDescription` has them."""
     hides_by: T.StructField | None = None
     """A column: readers leave out the rows in which it is not null. That of `delta.soft-delete`, or the end of a
     history's rows under `publish.history: current`. None where all rows count, and for those who write them."""
@@ -262,9 +267,10 @@ def open_table(
             f"table {target}: the change data feed is off; switch it on with\n"
             f"  ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({CHANGE_FEED_PROPERTY} = true)\n"
             "(changes made before that cannot be published; start from a snapshot)"
+            + (READ_TIME_FEED if is_on(found.properties, ROW_TRACKING) else "")
         )
-    about = found.properties, found.created_ms, found.location, found.clustered_by
-    return Table(spark, target, found.id, tuple(fields), *about, found.partitioned_by, found.constraints)
+    about = found.properties, found.created_ms, found.location, found.clustered_by, found.partitioned_by
+    return Table(spark, target, found.id, tuple(fields), *about, found.constraints, found.identities)
 
 
 def described(spark: SparkSession, target: DeltaTarget) -> TableDescription:
@@ -283,19 +289,21 @@ def _described_by_delta(spark: SparkSession, target: DeltaTarget) -> TableDescri
         id, properties, created_ms, location, clustered, partitions = row
         schema = opened.toDF().schema
         logged = or_public(lambda: newest_snapshot(spark, opened).metadata().schemaString(), schema.json)
-        rules = row_constraints(T.StructType.fromJson(json.loads(logged)), properties, partitions or ())
-        about = id, dict(properties), created_ms, location, schema
-        return TableDescription(*about, tuple(clustered or ()), tuple(partitions or ()), rules)
+        as_logged = T.StructType.fromJson(json.loads(logged))
+        rules = row_constraints(as_logged, properties, partitions or ())
+        about = id, dict(properties), created_ms, location, schema, tuple(clustered or ())
+        return TableDescription(*about, tuple(partitions or ()), rules, identity_columns(as_logged))
 
 
 def claim(table: Table, pipeline: str, *, appends: bool = False, changes: bool = True) -> Table:
     """Mark a table that others created as the table of `pipeline`, unless it is marked already, or without `changes`.
 
     The mark is a commit of its own. Raises TableError when the table belongs to another pipeline, for properties with
-    which an ingest would fail or would not be protected against applying a batch twice, and when the table is not
-    clustered as its target defines.
+    which an ingest would fail or would not be protected against applying a batch twice, for identity columns that it
+    would write, and when the table is not clustered as its target defines.
     """
     refuse_unfit_properties(str(table), table.properties, pipeline, appends=appends)
+    refuse_identities(table.target, table.columns, table.identities, appends=appends)
     refuse_clustering(table.target, table.clustered_by)
     if OWN_COLUMNS_PREFIX + pipeline in table.properties:
         raise TableError(

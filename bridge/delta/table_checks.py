@@ -40,6 +40,12 @@ CONSUMERS_PREFIX = "bridge.consumers."
 """Prefix of the table properties that name the tables of states (`run.state`) in which publishes are registered."""
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
+ROW_TRACKING = "delta.enableRowTracking"
+READ_TIME_FEED = (
+    f". It has {ROW_TRACKING}, by which Delta 4.4 computes changes when they are read (CHANGES FROM VERSION): the "
+    "bridge does not use that, as such changes end where the columns change, and need Delta's second connector"
+)
+"""Why the change data feed is needed all the same."""
 COLUMN_MAPPING = "delta.columnMapping.mode"
 _log = logging.getLogger("bridge.delta")
 _VECTORS = "delta.enableDeletionVectors"
@@ -48,6 +54,10 @@ _TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
 _HIDING_SETTINGS = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+IDENTITY_WAY_OUT = (
+    "Leave it out of the DDL, with `delta: {merge-columns: all}`: Delta then numbers the rows that are inserted; or "
+    "give the table a plain column"
+)
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")
 
 
@@ -164,6 +174,21 @@ def refuse_unfit_properties(
         raise TableError(
             f"table {target} has {_TXN_RETENTION} = {properties[_TXN_RETENTION]!r}: Delta would forget which "
             "batches it has, and a run that was delayed could apply one twice; unset the property"
+        )
+
+
+def refuse_identities(
+    target: DeltaTarget, columns: Sequence[str], identities: Mapping[str, bool], *, appends: bool = False
+) -> None:
+    """Raise TableError for identity columns of the table (see `TableDescription`) that an ingest would write."""
+    for name in columns:
+        if name not in identities or (appends and identities[name]):
+            continue
+        how, why = (
+            ("BY DEFAULT", "updates none") if identities[name] else ("ALWAYS", "takes no values for it")
+        )
+        raise TableError(
+            f"table {target}: column {name!r} is GENERATED {how} AS IDENTITY, and Delta {why}. {IDENTITY_WAY_OUT}"
         )
 
 
