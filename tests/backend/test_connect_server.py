@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -47,24 +47,45 @@ class Remote(Protocol):
     def remote(self) -> str: ...
 
 
-@dataclass(frozen=True)
 class User:
-    """Runs commands on the pipeline files of conf/, with a lake and a broker of their own."""
+    """Runs commands on the pipeline files of conf/ in one process, which has `environ`. Used in a `with` block."""
 
-    server: Remote
-    environ: dict[str, str]
+    def __init__(self, environ: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.backend.commands"],
+            cwd=ROOT,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def run(self, *arguments: str, exit_code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "bridge", *arguments],
-            cwd=ROOT,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == exit_code, done.stdout + done.stderr
-        return " ".join((done.stdout + done.stderr).split())
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps(arguments), file=self._process.stdin, flush=True)
+        code, said = json.loads(self._process.stdout.readline())
+        assert code == exit_code, said
+        return " ".join(said.split())
+
+    def __enter__(self) -> User:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=60)
+
+
+def said_by(environ: dict[str, str], *arguments: str, exit_code: int) -> str:
+    """Run a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bridge", *arguments],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def through(server: Remote, **more: str) -> dict[str, str]:
@@ -95,31 +116,31 @@ def check_ends(user: User, ingest: str, publishes: Sequence[str]) -> None:
 def test_a_round_trip_by_commands(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
     for topic in ("orders", "orders_out", "orders_once"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
-    user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake")))
     ingest, publish, once = "conf/orders.yaml", "conf/orders_publish.yaml", exactly_once(tmp_path)
-    for seed in (7, 8):  # the second batch is a MERGE
-        write(broker.bootstrap, "orders", list(changes(seed, keys=50, count=300)))
-        said = user.run("ingest", ingest)
-        assert f"version {seed - 6}" in said and "by spark (Spark Connect: only the server" in said
-        for file in (publish, once):
-            assert "records out" in user.run("publish", file)
-    check_ends(user, ingest, (publish, once))
-    said = user.run("resync", publish, exit_code=2)
-    assert "bridge resync of a topic is not possible through Spark Connect" in said
-    assert "on Databricks compute with dedicated access mode" in said
+    with User(through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake"))) as user:
+        for seed in (7, 8):  # the second batch is a MERGE
+            write(broker.bootstrap, "orders", list(changes(seed, keys=50, count=300)))
+            said = user.run("ingest", ingest)
+            assert f"version {seed - 6}" in said and "by spark (Spark Connect: only the server" in said
+            for file in (publish, once):
+                assert "records out" in user.run("publish", file)
+        check_ends(user, ingest, (publish, once))
+        said = user.run("resync", publish, exit_code=2)
+        assert "bridge resync of a topic is not possible through Spark Connect" in said
+        assert "on Databricks compute with dedicated access mode" in said
 
 
 def test_what_needs_the_jvm_is_refused_by_name(server: ConnectServer, broker: Broker, tmp_path: Path) -> None:
-    user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake")))
-    said = user.run("txn", "list", exactly_once(tmp_path), exit_code=2)
+    environ = through(server, KAFKA=broker.bootstrap, LAKE=str(tmp_path / "lake"))
+    said = said_by(environ, "txn", "list", exactly_once(tmp_path), exit_code=2)
     assert "transactions cannot be listed from Spark Connect" in said and "kafka-transactions.sh" in said
-    said = user.run("ingest", "conf/orders.yaml", "--master", "local[2]", exit_code=2)
+    said = said_by(environ, "ingest", "conf/orders.yaml", "--master", "local[2]", exit_code=2)
     assert "SPARK_REMOTE names a server; leave out one of them" in said
 
 
 def test_a_server_that_is_not_there_is_named(tmp_path: Path, server: ConnectServer) -> None:
     environ = {**through(server), "SPARK_REMOTE": "sc://127.0.0.1:1", "LAKE": str(tmp_path)}
-    said = User(server, environ).run("status", "conf/orders.yaml", exit_code=1)
+    said = said_by(environ, "status", "conf/orders.yaml", exit_code=1)
     assert "no session of Spark Connect at sc://127.0.0.1:1" in said
 
 

@@ -42,24 +42,24 @@ def test_a_round_trip_by_commands(server: ServerlessServer, broker: Broker, tmp_
     for topic in ("serverless_orders", "serverless_orders_out", "serverless_orders_once"):
         broker.create_topic(topic, partitions=2, config={"cleanup.policy": "compact"})
     lake = tmp_path / "lake"
-    user = User(server, through(server, KAFKA=broker.bootstrap, LAKE=str(lake)))
     given = (
         ROOT / "conf" / "orders.yaml",
         ROOT / "conf" / "orders_publish.yaml",
         Path(exactly_once(tmp_path)),
     )
-    ingest, *publishes = (_with_state(file, tmp_path) for file in given)
-    for seed in (7, 8):  # the second batch is a MERGE
-        write(broker.bootstrap, "serverless_orders", list(changes(seed, keys=50, count=300)))
-        assert "have no network" in user.run("ingest", ingest)
-        for publish in publishes:
-            assert "records out" in user.run("publish", publish)
-    check_ends(user, ingest, publishes)
-    said = user.run("ingest", "conf/orders.yaml", exit_code=2)
+    ingest, *publishes = (with_state(file, tmp_path) for file in given)
+    with User(through(server, KAFKA=broker.bootstrap, LAKE=str(lake))) as user:
+        for seed in (7, 8):  # the second batch is a MERGE
+            write(broker.bootstrap, "serverless_orders", list(changes(seed, keys=50, count=300)))
+            assert "have no network" in user.run("ingest", ingest)
+            for publish in publishes:
+                assert "records out" in user.run("publish", publish)
+        check_ends(user, ingest, publishes)
+        said = user.run("ingest", "conf/orders.yaml", exit_code=2)
     assert "forgets the disk of its client; let `run.state` name a table" in said
 
 
-def _with_state(file: Path, folder: Path) -> str:
+def with_state(file: Path, folder: Path) -> str:
     """Write a pipeline file with `run.state` in place of `run.checkpoint` and topics of its own; return its path."""
     text = file.read_text(encoding="utf-8").replace("  checkpoint: ", f"  state: {folder}/lake/state # ")
     for name in ("topic", "sink.transactional-id-prefix"):
