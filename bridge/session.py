@@ -2,7 +2,8 @@
 
 On a laptop or in a container the bridge starts Spark itself. Under spark-submit it adds its settings to the session
 that is being built, and keeps what the command line gave. On Databricks (or in any process with a session) it uses that
-session and does not change it: pipelines run in a child session with their own settings.
+session and does not change it: pipelines run in a child session with their own settings. Where pyspark is that of
+Databricks Connect, it gives the session.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import socket
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -33,7 +35,7 @@ from bridge.spark_jars import (
     refuse_jars_after_start,
     shipped_hadoop,
 )
-from bridge.spark_versions import has_class
+from bridge.spark_versions import has_class, is_databricks_connect
 from bridge.watchdog import LOG4J, ends_with, log_file
 
 SESSION_SETTINGS = {
@@ -81,12 +83,15 @@ def build_session(
     for Spark; DefinitionError for settings that come too late under spark-submit.
 
     With `spark.remote`, or SPARK_REMOTE in the environment, it is a session of that Spark Connect server, which has its
-    own jars and settings.
+    own jars and settings. Databricks Connect finds its server in its own profile.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return child_session(active)
-    if remote := (conf or {}).get(_REMOTE) or os.environ.get("SPARK_REMOTE"):
+    remote = (conf or {}).get(_REMOTE) or os.environ.get("SPARK_REMOTE") or ""
+    if is_databricks_connect() and not remote.startswith("sc:"):
+        return _through_databricks(master, conf or {})
+    if remote:
         return _connected(remote, master, conf or {})
     under_submit = "PYSPARK_GATEWAY_PORT" in os.environ
     find_settings = _submitted_settings if under_submit else _started_settings
@@ -108,6 +113,33 @@ def build_session(
     return child_session(session)
 
 
+def _through_databricks(master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """Return a child session of the one that Databricks Connect finds: of the job, the notebook, or its profile."""
+    if master is not None:
+        raise DefinitionError(
+            f"--master {master}: Databricks Connect starts no Spark; leave it out, or install "
+            "'changelog-bridge[spark]' without databricks-connect"
+        )
+    try:
+        session: SparkSession = import_module("databricks.connect").DatabricksSession.builder.getOrCreate()
+    except Exception as failed:  # it raises errors of its SDK, of gRPC, and plain ones
+        first = str(failed).partition("\n")[0].rstrip(".")[:300]
+        raise BridgeError(
+            f"no session of Databricks Connect: {first}; name the workspace and its compute by DATABRICKS_HOST and "
+            "DATABRICKS_CLUSTER_ID or DATABRICKS_SERVERLESS_COMPUTE_ID=auto, by a profile (DATABRICKS_CONFIG_PROFILE), "
+            "or another server by SPARK_REMOTE=sc://…"
+        ) from failed
+    return _with(conf, child_session(session))
+
+
+def _with(conf: Mapping[str, str], child: SparkSession) -> SparkSession:
+    """Set what the session of a server lacks of the settings that the user gave: not every client clones them."""
+    for key, value in conf.items():
+        if key != _REMOTE and backend_of(child).setting(key) != value:
+            _set(child, key, value)
+    return child
+
+
 def _connected(remote: str, master: str | None, conf: Mapping[str, str]) -> SparkSession:
     """Return a child session of one at the Spark Connect server `remote`."""
     if master is not None:
@@ -122,7 +154,7 @@ def _connected(remote: str, master: str | None, conf: Mapping[str, str]) -> Spar
             socket.create_connection((server.hostname or "", server.port or _PORT), _CONNECT_SECONDS).close()
         for key, value in conf.items():
             builder = builder.config(key, value)
-        return child_session(builder.getOrCreate())
+        return _with(conf, child_session(builder.getOrCreate()))
     except ImportError as missing:  # pyspark's own error names one package, and several are needed
         raise BridgeError(
             f"Spark Connect needs more packages: pip install 'changelog-bridge[connect]': {missing}"

@@ -35,7 +35,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 from bridge.errors import BridgeError
@@ -90,6 +90,19 @@ def installed() -> tuple[str, str]:
     """Return the versions of the installed packages pyspark and delta-spark. Raises BridgeError without one."""
     with spark_needed():
         return version("pyspark"), version("delta-spark")
+
+
+def is_databricks_connect() -> bool:
+    """Whether pyspark is that of Databricks Connect: a client alone, which starts no Spark."""
+    try:
+        version("databricks-connect")
+    except PackageNotFoundError:
+        return False
+    try:
+        version("pyspark")  # Databricks' own compute may have both
+    except PackageNotFoundError:
+        return True
+    return False
 
 
 def check_pair(spark: str, delta: str) -> None:

@@ -40,6 +40,17 @@ def test_the_tests_run_on_a_tested_pair() -> None:
     assert spark_versions.installed() in spark_versions.TESTED
 
 
+def test_databricks_own_compute_is_not_taken_for_a_client_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have the package Databricks Connect beside pyspark; `test_session_databricks_connect` has it alone."""
+    metadata = tmp_path / "databricks_connect-17.3.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: databricks-connect\nVersion: 17.3.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert version("databricks-connect") == "17.3.0" and not spark_versions.is_databricks_connect()
+
+
 @pytest.mark.parametrize(
     ("spark", "delta"),
     [

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bridge.backend.connect_table import ConnectTable
 from bridge.backend.contract import Feature, HandleOfTable
+from bridge.spark_versions import is_databricks_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,12 +138,14 @@ class ConnectBackend:
                 yield from part.to_batches()
 
     def child(self) -> SparkSession:
-        self._spark.version  # noqa: B018 (the first request makes the session that is to be cloned)
-        if hasattr(self._spark, "cloneSession"):  # databricks-connect 17.3 lacks it
+        # Spark 4.0 and Databricks Connect 17.3 lack it; that of Databricks Connect 18 fails, and hangs at exit.
+        if hasattr(self._spark, "cloneSession") and not is_databricks_connect():
+            self._spark.version  # noqa: B018 (the first request makes the session that is to be cloned)
             return self._spark.cloneSession()  # type: ignore[no-any-return]
-        remote = os.environ.get("SPARK_REMOTE")
-        builder: Any = SparkSession.builder.remote(remote) if remote else SparkSession.builder
-        return builder.create()  # type: ignore[no-any-return]
+        # `SparkSession.builder` would make the new session the active one; `_builder` knows the server and the login.
+        channel = deepcopy(self._spark.client._builder)
+        channel.set("session_id", str(uuid.uuid4()))
+        return type(self._spark)(channel)  # type: ignore[no-any-return]
 
     def run_tasks(
         self,

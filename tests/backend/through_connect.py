@@ -45,6 +45,15 @@ def test_the_session_is_one_of_spark_connect(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") != "7"
 
 
+def test_a_client_that_clones_no_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Spark 4.0 and Databricks Connect 17.3; the user's session stays the active one."""
+    monkeypatch.delattr(type(spark), "cloneSession", raising=False)
+    active = SparkSession.getActiveSession()
+    child = backend_of(spark).child()
+    assert backend_of(child).application != backend_of(spark).application
+    assert child.range(3).count() == 3 and SparkSession.getActiveSession() is active
+
+
 def test_tasks_their_errors_and_their_end(spark: SparkSession) -> None:
     backend = backend_of(spark)
     found = backend.run_tasks(doubled, [1, 2, 3])
