@@ -1,17 +1,17 @@
-# Every target sets up what it needs. PYTHON=python3.12 make setup uses another Python (3.10 to 3.13), SPARK=4.0 or
-# SPARK=4.2 another Spark, in an environment of its own.
+# Every target sets up what it needs. PYTHON=python3.12 make setup uses another Python (3.10 to 3.13), SPARK=4.1 another
+# Spark, in an environment of its own.
 PYTHON ?= python3
-SPARK ?= 4.1
-ifeq ($(SPARK),4.1)
+SPARK ?= 4.2
+ifeq ($(SPARK),4.2)
 VENV := .venv
 CONSTRAINTS := constraints.txt
 MARKED :=
-else ifneq ($(filter 4.0 4.2,$(SPARK)),)
+else ifneq ($(filter 4.1,$(SPARK)),)
 VENV := .venv-spark$(SPARK)
 CONSTRAINTS := $(VENV)/constraints.txt
 MARKED := -m 'versions and not slow'
 else
-$(error SPARK=$(SPARK) is not supported: SPARK=4.1, the default, SPARK=4.0 or SPARK=4.2)
+$(error SPARK=$(SPARK) is not supported: SPARK=4.2, the default, or SPARK=4.1)
 endif
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -43,7 +43,7 @@ demo-connect: $(READY) ## The same as make demo, through a Spark Connect server 
 ##@ Develop
 setup: $(READY) ## Make .venv from constraints.txt and fetch the jars; instant when done
 
-test: $(READY) ## Run the tests (SPARK=4.0, SPARK=4.2: those of what differs between versions, on another Spark with its Delta)
+test: $(READY) ## Run the tests (SPARK=4.1: those of what differs between versions, on another Spark with its Delta)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(MARKED)
 
 slow: $(READY) ## Run the tests that take minutes (make test leaves them out)

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -59,8 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session(
         "bridge-tests",
         master="local[2]",
-        # Without conditional requests, which Hadoop has since Spark 4.1, the bridge refuses S3.
-        stores=() if pyspark.__version__.startswith("4.0.") else ("s3a",),
+        stores=("s3a",),
         conf={
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             **({"spark.jars": ",".join(map(str, azure_jars()))} if ON_AZURE else {}),

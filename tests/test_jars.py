@@ -10,9 +10,7 @@ import pytest
 from bridge import jars
 from bridge.errors import BridgeError
 
-_SPARK = "" if version("delta-spark").startswith("4.0.") else f"_{version('pyspark').rpartition('.')[0]}"
-DELTA = f"delta-spark{_SPARK}_2.13"
-"""Delta's jar has Spark's version in its name since Delta 4.1."""
+DELTA = f"delta-spark_{version('pyspark').rpartition('.')[0]}_2.13"
 
 
 @pytest.mark.versions

@@ -21,7 +21,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from py4j.protocol import Py4JJavaError
@@ -32,11 +31,6 @@ from bridge.log_store import JAR, LOG_STORES, log_store_jar, log_store_settings
 from tests.log_store.writer import Job
 from tests.lossy_proxy import LossyProxy
 from tests.object_store import BUCKET, ObjectStore
-
-conditional = pytest.mark.skipif(
-    pyspark.__version__.startswith("4.0."), reason="Hadoop 3.4.1 makes no conditional requests"
-)
-
 
 FILES = {"spark.delta.logStore.file.impl": LOG_STORES["file"]}
 BOTH = FILES | {"spark.delta.logStore.s3a.impl": LOG_STORES["s3a"]}
@@ -108,7 +102,7 @@ def _commit(spark: SparkSession, path: str, *actions: str) -> bool:
     return True
 
 
-@pytest.fixture(params=["file", pytest.param("s3a", marks=conditional)])
+@pytest.fixture(params=["file", "s3a"])
 def place(
     request: pytest.FixtureRequest, tmp_path: Path, unique: Callable[[str], str]
 ) -> tuple[str, Callable[[str], str]]:
@@ -138,7 +132,6 @@ def test_of_many_commits_of_a_version_one_wins(
         assert not _commit(spark, f"{folder}/{name}", "later")
 
 
-@conditional
 def test_sparks_commits_go_through_it(
     spark: SparkSession, store: ObjectStore, unique: Callable[[str], str]
 ) -> None:
@@ -161,7 +154,6 @@ def proxy(
         yield running, bucket
 
 
-@conditional
 def test_a_commit_whose_response_got_lost_has_succeeded(
     spark: SparkSession, store: ObjectStore, proxy: tuple[LossyProxy, str]
 ) -> None:
@@ -175,7 +167,6 @@ def test_a_commit_whose_response_got_lost_has_succeeded(
     assert not _commit(spark, f"s3a://{bucket}/2.json", "second")
 
 
-@conditional
 def test_without_conditional_requests_it_writes_nothing(
     spark: SparkSession, store: ObjectStore, proxy: tuple[LossyProxy, str]
 ) -> None:

@@ -35,7 +35,7 @@ def installed_by(constraints: str) -> tuple[str, str]:
 
 
 def test_the_tests_run_on_a_tested_pair() -> None:
-    files = ("constraints-spark4.0.txt", "constraints-spark4.2.txt", "constraints.txt")
+    files = ("constraints-spark4.1.txt", "constraints.txt")
     assert tuple(installed_by(file) for file in files) == spark_versions.TESTED
     assert spark_versions.installed() in spark_versions.TESTED
 

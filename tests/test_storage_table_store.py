@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -11,12 +10,7 @@ from bridge.lake.remote_store import RemoteStore
 from bridge.storage import store_at
 from bridge.ways import NotThisWay
 
-pytestmark = [
-    pytest.mark.versions,
-    pytest.mark.skipif(
-        pyspark.__version__.startswith("4.0."), reason="the bridge refuses s3a:// on Spark 4.0"
-    ),
-]
+pytestmark = pytest.mark.versions
 
 PREFIX = "fs.s3a.bucket.named."
 TABLE = "s3a://named/lake/orders"

@@ -23,7 +23,7 @@ from bridge.storage import opened_store
 from tests.delta.tables import at, by_copies, by_spark, content, frame, made
 
 HOUR = {"delta.logRetentionDuration": "interval 1 hours"}
-# Since 4.1 Delta on Spark refuses to keep removed files longer than the log.
+# Delta on Spark refuses to keep removed files longer than the log.
 BOTH_HOUR = {**HOUR, "delta.deletedFileRetentionDuration": "interval 1 hours"}
 
 
