@@ -1,7 +1,7 @@
 # What the pods of Spark on Kubernetes run: Spark with Python, the bridge with its packages and jars, and jobs/.
 #   make wheel && docker build --tag registry/bridge:1 .
 # The tag of Spark is the version of pyspark in constraints.txt. Add your pipeline files to conf/, or mount them.
-FROM apache/spark:4.1.1-scala2.13-java17-python3-ubuntu
+FROM apache/spark:4.2.0-scala2.13-java17-python3-ubuntu
 
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 USER 0

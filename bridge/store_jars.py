@@ -29,6 +29,8 @@ _GIVEN = {
 """The packages that users give for stores of which the bridge fetches nothing."""
 _SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.5"}
 """The AWS SDK that each hadoop-aws was built with; for 3.5.0 a patch later, as registries lack a module of 2.35.4."""
+_READERS = {"3.5.0": "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1"}
+"""What reads files from S3 by default, where hadoop-aws has it in a jar of its own."""
 _SDK_MODULES = (
     "s3",
     "s3-transfer-manager",
@@ -72,4 +74,6 @@ def fetch_store_jars(schemes: Collection[str], hadoop: str) -> list[Path]:
         found += jars.fetch("hadoop-aws", [f"org.apache.hadoop:hadoop-aws:{hadoop}"], transitive=False)
         sdk = [f"software.amazon.awssdk:{module}:{_SDK[hadoop]}" for module in _SDK_MODULES]
         found += jars.fetch("aws-sdk", sdk, beside_spark=True)
+        if hadoop in _READERS:
+            found += jars.fetch("s3-reader", [_READERS[hadoop]], transitive=False)
     return found

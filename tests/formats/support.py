@@ -79,7 +79,7 @@ def _bytes(written: DataFrame) -> list[bytes | None]:
 
 def _frame(spark: SparkSession, type: str, values: Sequence[Any]) -> DataFrame:
     """Columns i and x, by way of Arrow: a list would cost a Python worker per job."""
-    made = pa.array(values, type=to_arrow_type(T.DataType.fromDDL(type)))
+    made = pa.array(values, type=to_arrow_type(T.DataType.fromDDL(type), timezone="UTC"))
     return spark.createDataFrame(pa.table({"i": pa.array(range(len(values))), "x": made})).coalesce(1)
 
 
