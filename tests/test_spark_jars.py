@@ -137,8 +137,8 @@ def test_a_class_path_gets_what_it_lacks_in_the_version_of_the_spark_that_runs(w
             r"with Scala 2\.12, .* by --packages or --jars: delta-spark, spark-sql-kafka-0-10, spark-avro",
         ),
         (
-            _jvm({DELTA, KAFKA, AVRO, "io.delta.package"}, _Loader(), spark="4.0.1", delta="4.3.0"),
-            r"Spark 4\.0\.1 runs here, with Delta 4\.3\.0.* add --packages io\.delta:delta-spark_2\.13:4\.0\.1",
+            _jvm({DELTA, KAFKA, AVRO, "io.delta.package"}, _Loader(), spark="4.1.7", delta="4.0.1"),
+            r"Spark 4\.1\.7 runs here, with Delta 4\.0\.1.* --packages io\.delta:delta-spark_4\.1_2\.13:4\.3\.1",
         ),
         (
             _jvm(set(), object()),
