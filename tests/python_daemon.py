@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import select
 import sys
+from collections.abc import Callable
 from typing import BinaryIO
 
 import confluent_kafka  # noqa: F401  imported once, before workers are forked
@@ -26,15 +27,15 @@ _IDLE_SECONDS = 1.0
 class _Tasks:
     """Runs the tasks of one worker, one after the other."""
 
-    def __init__(self) -> None:
-        self._modules = 0
+    def __init__(self, run: Callable[[BinaryIO, BinaryIO], None]) -> None:
+        self._run, self._modules = run, 0
 
     def run(self, infile: BinaryIO, outfile: BinaryIO) -> None:
         """Wait for a task, without consumers if that takes long, and run it."""
         readers = sys.modules.get("bridge.kafka.range_consumer")
         if readers is not None and not select.select([infile], [], [], _IDLE_SECONDS)[0]:
             readers.close_consumers()
-        worker.main(infile, outfile)
+        self._run(infile, outfile)
         if len(sys.modules) > self._modules:
             self._modules = len(sys.modules)
             gc.collect()
@@ -42,5 +43,7 @@ class _Tasks:
 
 
 if __name__ == "__main__":
-    daemon.worker_main = _Tasks().run
-    daemon.manager()  # type: ignore[no-untyped-call]
+    # Where a worker's process looks for it: its module, or before Spark 4.2 the daemon's.
+    worker.main = _Tasks(worker.main).run
+    vars(daemon)["worker_main"] = worker.main
+    daemon.manager()

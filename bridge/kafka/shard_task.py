@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -36,7 +36,7 @@ class ShardTask:
     task_per_shard: bool = True
     """A task has the shard of its own number and no other. False: it has any number of shards, one after the other."""
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Send the unsent rows of each shard in `batches`; a shard without rows opens no connection.
 
         Outside of a task they are those of all shards, one after the other."""

@@ -213,7 +213,7 @@ def collect_counts(counts: DataFrame, task_errors: TaskErrors) -> SendCounts:
 class RowsTask(Protocol):
     """What sends rows, in a task or in this process."""
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Send all rows and yield one row of counts."""
         ...
 
@@ -259,7 +259,7 @@ class SendTask:
     def __repr__(self) -> str:
         return f"SendTask({self.packing.pattern or ', '.join(self.packing.topics)})"
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Send all records of `batches` and yield one row of counts. Raises KafkaError, ConcurrentRunError."""
         try:
             yield self._send(batches)

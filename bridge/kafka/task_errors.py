@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 from zipimport import zipimporter
 
@@ -40,7 +40,7 @@ def forget_finders_of_spark() -> None:
             del sys.path_importer_cache[place]
 
 
-Run: TypeAlias = Callable[[Iterable[Any]], Iterable[Any]]
+Run: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
 _PACKAGES = {"bridge": "changelog-bridge", "confluent_kafka": "confluent-kafka"}
 """The package of a module, where it has another name."""
 _NOT_STARTED = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def test_the_rules(spark: SparkSession) -> None:
     assert persist(frame) is frame
 
 
-def _with_kafka(batches: Iterable[Any]) -> Iterable[Any]:
+def _with_kafka(batches: Iterator[Any]) -> Iterator[Any]:
     import confluent_kafka  # noqa: F401
 
     return batches

@@ -41,7 +41,7 @@ class _Raises:
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
-    def run(self, batches: Iterable[Any]) -> Iterable[Any]:
+    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
         yield from batches
         raise self.error
 

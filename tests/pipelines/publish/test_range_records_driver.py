@@ -96,7 +96,7 @@ def by_spark(range: PlannedRange, table: Table, definition: Definition) -> Count
         for batch in batches:
             yield pa.RecordBatch.from_arrays(list(encoder.documents(batch)), names=["key", "value"])
 
-    found = rows.mapInArrow(documents, "key binary, value binary").collect()  # type: ignore[arg-type]
+    found = rows.mapInArrow(documents, "key binary, value binary").collect()
     return Counter((row[0] and bytes(row[0]), row[1] and bytes(row[1])) for row in found)
 
 
