@@ -56,6 +56,8 @@ _WRAPPERS = {
     "ForeachBatchUserFuncException",
     "Py4JException",
     "Py4JJavaError",
+    "PYTHON_EXCEPTION",
+    "PythonException",
     "SparkException",
     "StreamingQueryException",
 }
