@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,12 @@ from bridge.formats.base import PAYLOAD, ChangeEncoder, Decoder, Encoder, FastPa
 from bridge.schema import ArrayType, DataType, MapType, RowField, RowType, ScalarType
 
 Outcome = tuple[list[tuple[str, Any]] | None, str | None]
+
+
+def _arrow_type(type: T.DataType) -> pa.DataType:
+    """Spark's type in Arrow, whose TIMESTAMP asks for a time zone since Spark 4.2."""
+    named = "timezone" in signature(to_arrow_type).parameters
+    return to_arrow_type(type, timezone="UTC") if named else to_arrow_type(type)
 
 
 def scalar(name: str, *parameters: int) -> ScalarType:
@@ -79,7 +86,7 @@ def _bytes(written: DataFrame) -> list[bytes | None]:
 
 def _frame(spark: SparkSession, type: str, values: Sequence[Any]) -> DataFrame:
     """Columns i and x, by way of Arrow: a list would cost a Python worker per job."""
-    made = pa.array(values, type=to_arrow_type(T.DataType.fromDDL(type), timezone="UTC"))
+    made = pa.array(values, type=_arrow_type(T.DataType.fromDDL(type)))
     return spark.createDataFrame(pa.table({"i": pa.array(range(len(values))), "x": made})).coalesce(1)
 
 
