@@ -36,7 +36,6 @@ def folded(rule: ColumnRule, values: pa.Array, groups: Groups, count: int) -> pa
     Raises pyarrow.ArrowInvalid for a sum that does not fit the type.
     """
     import numpy as np
-    import pyarrow as pa
 
     known = values.is_valid()
     values, groups = values.filter(known), groups[known.to_numpy(zero_copy_only=False)]
@@ -49,9 +48,7 @@ def folded(rule: ColumnRule, values: pa.Array, groups: Groups, count: int) -> pa
         order = _ascending(values)
         order = order[::-1] if rule is ColumnRule.MAX else order
     found, at = np.unique(groups[order], return_index=True)
-    chosen, has_none = np.zeros(count, np.int64), np.ones(count, np.bool_)
-    chosen[found], has_none[found] = order[at], False
-    return values.take(pa.array(chosen, mask=has_none))
+    return _of_groups(values, found, order[at], count)
 
 
 def combined(rule: ColumnRule, rows: pa.Array, changes: pa.Array) -> pa.Array:
@@ -83,10 +80,18 @@ def _sums(values: pa.Array, groups: Groups, count: int) -> pa.Array:
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     table = pa.table({"group": groups, "value": values.cast(pa.decimal256(_WIDEST_DECIMAL, scale))})
     sums = table.group_by("group").aggregate([("value", "sum")])
-    at, has_none = np.zeros(count, np.int64), np.ones(count, np.bool_)
-    found = sums["group"].to_numpy()
-    at[found], has_none[found] = np.arange(len(found)), False
-    return sums["value_sum"].combine_chunks().cast(values.type).take(pa.array(at, mask=has_none))
+    fitting = sums["value_sum"].combine_chunks().cast(values.type)
+    return _of_groups(fitting, sums["group"].to_numpy(), np.arange(len(fitting)), count)
+
+
+def _of_groups(values: pa.Array, found: Groups, places: Groups, count: int) -> pa.Array:
+    """For each group the value at the place that it is `found` with; null for the others."""
+    import numpy as np
+    import pyarrow as pa
+
+    at = np.full(count, -1)
+    at[found] = places
+    return values.take(pa.array(at, mask=at < 0))
 
 
 def _sets(values: pa.ListArray, groups: Groups, count: int) -> pa.ListArray:

@@ -197,12 +197,12 @@ def column_rules(
         if rule not in _RULES:
             raise OptionError(f"{key}: {name!r} has the rule {rule!r}; legal are {', '.join(_RULES)}")
         type, legal = types[name], _TYPES_OF_RULES.get(rule)
-        of_rule = type.element if rule == "collect-set" and isinstance(type, ArrayType) else type
-        is_array = isinstance(type, ArrayType) and isinstance(of_rule, ScalarType)
-        if legal and not (
-            isinstance(of_rule, ScalarType) and of_rule.name in legal and (is_array or rule != "collect-set")
-        ):
-            of = "ARRAY of " if rule == "collect-set" else ""
+        is_of_items = rule == ColumnRule.COLLECT_SET
+        valued = (
+            type.element if is_of_items and isinstance(type, ArrayType) else None if is_of_items else type
+        )
+        if legal and not (isinstance(valued, ScalarType) and valued.name in legal):
+            of = "ARRAY of " if is_of_items else ""
             raise OptionError(
                 f"{key}: {name!r} has the type {type.flink()}, and {rule} needs {of}{', '.join(legal)}"
             )

@@ -13,7 +13,7 @@ def semantics_text(definition: Definition) -> str:
         return "each change is a row of its own, with its row kind and place, and stays as it is"
     if definition.topic.appends:
         return "each change adds its row, as there is no PRIMARY KEY"
-    return "; ".join([_which(target), *_what(definition), *_deletions(target), *_truncates(target)])
+    return "; ".join([_which(target), *_what(target), *_deletions(target), *_truncates(target)])
 
 
 def _which(target: DeltaTarget) -> str:
@@ -31,9 +31,9 @@ def _which(target: DeltaTarget) -> str:
     return f"the change of a key with the greatest {order} counts, also a late one; {remembered}"
 
 
-def _what(definition: Definition) -> list[str]:
+def _what(target: DeltaTarget) -> list[str]:
     """What it sets."""
-    target, found = definition.delta, []
+    found = []
     if target.merge_columns:
         found.append(f"it sets {', '.join(target.merge_columns)} of a row that other pipelines write, too")
     if target.update_columns is not None:

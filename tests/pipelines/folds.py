@@ -42,6 +42,19 @@ def record(event: Event, before: Row | None = None) -> Record:
     return None, json.dumps(change)
 
 
+def sending(*, cdc: bool) -> Callable[[World, Sequence[Event]], None]:
+    """Sends events one by one, to an upsert topic or, with the row before each, as Debezium."""
+    known: dict[tuple[str, int], Row] = {}
+
+    def send(world: World, events: Sequence[Event]) -> None:
+        for event in events:
+            key = world.topic, event.key
+            world.send([record(event, known.get(key, {}) if cdc else None)])
+            known[key] = event.row or {}
+
+    return send
+
+
 def soft_deleted(events: Iterable[Event]) -> dict[int, tuple[Row, int | None]]:
     """The rows by key, each with the time of its deletion (`delta.soft-delete`)."""
     rows: dict[int, tuple[Row, int | None]] = {}

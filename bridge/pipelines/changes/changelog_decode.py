@@ -45,15 +45,13 @@ _PARTITION = ("topic", "partition")
 _FILLED, _ROW, _OTHER = "__filled", "__row", "__other_"
 _RETRACTED = "__retracted"
 _COUNT_EACH_ROW = {
-    *(
-        "sequence-by",
-        "history",
-        "first-row",
-        "ignore-null-updates",
-        "update-columns",
-        "apply-as-truncate",
-        "aggregate",
-    ),
+    "sequence-by",
+    "history",
+    "first-row",
+    "ignore-null-updates",
+    "update-columns",
+    "apply-as-truncate",
+    "aggregate",
 }
 """The keys of `change_semantics` by which an earlier row of a document would count, too."""
 

@@ -15,7 +15,7 @@ from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.folds import Event, aggregated, check_any_cut, record
+from tests.pipelines.folds import Event, aggregated, check_any_cut, record, sending
 from tests.pipelines.world import DEBEZIUM, Make, World, making
 
 COLUMNS = "id BIGINT, n INT, low DECIMAL(5, 2), seen STRING, tags ARRAY<STRING>, a STRING"
@@ -73,15 +73,7 @@ SECTIONS = {"spark, driver": "ingest: {reader: spark}\n", "spark, spark": "merge
 def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
     way: str, options: Mapping[str, Any], make: Make
 ) -> None:
-    known: dict[tuple[str, int], Any] = {}
     rules = MOST if options else RULES
-
-    def send(world: World, events: Sequence[Event]) -> None:
-        for event in events:
-            key = world.topic, event.key
-            world.send([record(event, known.get(key, {}) if options else None)])
-            known[key] = event.row or {}
-
     reports = check_any_cut(
         EVENTS,
         lambda folder: make(
@@ -90,7 +82,7 @@ def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
             delta=target(rules, WAYS[way]),
             sections=SECTIONS.get(way, ""),
         ),
-        send,
+        sending(cdc=bool(options)),
         rows,
         lambda events: aggregated(events, rules),
     )

@@ -17,7 +17,7 @@ from bridge.pipelines.ingest.replay import replay
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.resync.topic_to_table import resync
 from tests.docs.pages import DOCS, Page
-from tests.pipelines.folds import Event, check_any_cut, partly_updated, record
+from tests.pipelines.folds import Event, check_any_cut, partly_updated, record, sending
 from tests.pipelines.world import DEBEZIUM, Make, World, making
 from tests.refusals import refusal
 
@@ -91,18 +91,10 @@ def of_types(world: World) -> dict[int, dict[str, Any]]:
 def test_any_cut_into_batches_gives_the_rows_of_the_oracle(
     way: str, options: Mapping[str, Any], make: Make
 ) -> None:
-    known: dict[tuple[str, int], Any] = {}
-
-    def send(world: World, events: Sequence[Event]) -> None:
-        for event in events:
-            key = world.topic, event.key
-            world.send([record(event, known.get(key, {}) if options else None)])
-            known[key] = event.row or {}
-
     reports = check_any_cut(
         EVENTS,
         lambda folder: make(folder=folder, options=options, columns=OF_TYPES, **WAYS[way]),
-        send,
+        sending(cdc=bool(options)),
         of_types,
         lambda events: partly_updated(events, "cols"),
     )
