@@ -209,6 +209,15 @@ def script_of(spark: SparkSession, broker: Broker, lake: Path, unique: Callable[
     return lambda text: ScriptRun(spark, broker, lake, unique("s"), text)
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays_cached(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Frames that a test has persisted end with it: Spark looks for each of them in the plan of each later query."""
+    session = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
+    yield
+    if session is not None and not isinstance(session, str):  # some tests have a parameter of this name
+        session.catalog.clearCache()
+
+
 @pytest.fixture
 def small_arrow_batches(spark: SparkSession) -> Iterator[None]:
     """Tasks are given five rows at a time, so that a few rows are several batches."""

@@ -24,7 +24,7 @@ from tests.expressions.vectors import Vector, drawn_seed, evaluate, inputs, is_s
 from tests.expressions.vectors import given as values_given
 from tests.sql.scripts import refusal
 
-_DRAWN = 120
+_DRAWN = 80
 _PARTS = 16
 """Of the slow test: each has the time-out of a test, which all at once need on a busy machine."""
 _PAGE = Path(__file__).parents[2] / "docs" / "sql-functions.md"

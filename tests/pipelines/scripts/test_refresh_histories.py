@@ -220,10 +220,10 @@ def played(
 
 
 def test_a_hundred_histories(spark: SparkSession, lake: Path) -> None:
-    """Of two drawn queries; those of all queries are played by the slow test."""
+    """Of a drawn query; those of all queries are played by the slow test."""
     seed = drawn_seed()
-    names = random.Random(seed).sample(IN_DEFAULT_TESTS, 2)
-    played(spark, lake, seed, {name: QUERIES[name] for name in names}, histories=100, batches=2)
+    name = random.Random(seed).choice(IN_DEFAULT_TESTS)
+    played(spark, lake, seed, {name: QUERIES[name]}, histories=100, batches=2)
 
 
 @pytest.mark.slow
