@@ -24,6 +24,7 @@ from tests.faults.episode_checks import (
     check_appends,
     check_intervals,
     check_lane,
+    check_sums,
     check_vacuum,
     find_leaks,
 )
@@ -173,6 +174,10 @@ def _judged(here: Ground, episode: Episode, play: Play) -> None:
             _count(verdict, lane, play)
             play.intervals += verdict.records_out
             play.interval_batches += verdict.commits
+        if lane.aggregates:
+            verdict = check_sums(here, lane)
+            _count(verdict, lane, play)
+            play.combined_batches += verdict.commits
     for observer in here.derived:
         verdict = observer.judged()
         _count(verdict, observer.lane, play)
@@ -196,10 +201,11 @@ def _count(verdict: Verdict, lane: Lane, play: Play) -> None:
 
 
 def _vacuumed(here: Ground, episode: Episode, play: Play) -> None:
-    """Checks a VACUUM of one lane's table, of all histories, and of all tables without a key."""
+    """Checks a VACUUM of one lane's table, of all histories and combined values, and of all tables without a key."""
     lane = episode.lanes[episode.number % len(episode.lanes)]
     spark, wrong = here.world.spark, []
-    for merged in (here.observers[lane.name], *here.interval_observers.values()):
+    more = *here.interval_observers.values(), *here.combined_observers.values()
+    for merged in (here.observers[lane.name], *more):
         orphaned, scratch, found = check_vacuum(spark, merged.log)
         play.orphaned_files, play.log_scratch = play.orphaned_files + orphaned, play.log_scratch + scratch
         wrong += found

@@ -17,7 +17,8 @@ from typing import Any
 
 import fastavro
 
-from tests.faults.history import Row
+from tests.faults.history import TRUNCATE, Row
+from tests.faults.sums import more_values
 
 KEYS = 300
 UNKNOWN = -1
@@ -73,25 +74,38 @@ KEY_TYPES = {
     ),
 }
 _ROW = {"seq": "long", "writer": "string", "seed": "long"}
+_MORE = {"low": "long", "high": "long", "tags": {"type": "array", "items": "long"}}
 
 
 class Documents:
-    """One topic's documents. `registry` is the schema registry's URL, for avro-confluent."""
+    """One topic's documents. `registry` is the schema registry's URL, for avro-confluent. `more`: rows have further
+    values, to be combined."""
 
     def __init__(
-        self, key: str = "BIGINT", format: str = "json", registry: str = "", topic: str = ""
+        self,
+        key: str = "BIGINT",
+        format: str = "json",
+        registry: str = "",
+        topic: str = "",
+        *,
+        more: bool = False,
     ) -> None:
+        self._more = more
         self._type, self._format = KEY_TYPES[key], format
         self._registry, self._topic = registry, topic
         self._ids: dict[str, int] = {}
         self._schemas: dict[int, Any] = {}
 
-    def key(self, number: int) -> bytes:
+    def key(self, number: int) -> bytes | None:
+        if number == TRUNCATE:
+            return None
         named = self._named(number)
         return self._avro("key", named) if self._format == "avro-confluent" else _json(named)
 
     def value(self, number: int, row: Row | None, before: Row | None = None) -> bytes | None:
         """Writes the document of a row, or of its delete."""
+        if number == TRUNCATE:
+            return _json({"before": None, "after": None, "op": "t", "source": {"ts_ms": 0}})
         if self._format == "debezium-json":
             sides = self._full(number, before), self._full(number, row)
             op = "d" if row is None else "u" if before else "c"
@@ -109,8 +123,10 @@ class Documents:
             return None
         return self._avro("value", full) if self._format == "avro-confluent" else _json(full)
 
-    def read(self, key: bytes, value: bytes | None) -> tuple[int, Row | None]:
+    def read(self, key: bytes | None, value: bytes | None) -> tuple[int, Row | None]:
         """Returns (number, row); raises ValueError for an undecodable value."""
+        if key is None:
+            return TRUNCATE, None
         avro = self._format == "avro-confluent"
         number = self._number(self._parsed(key) if avro else json.loads(key, parse_float=Decimal))
         if value is None:
@@ -135,7 +151,10 @@ class Documents:
         return dict(zip(self._type.columns, self._type.values(number), strict=True))
 
     def _full(self, number: int, row: Row | None) -> dict[str, Any] | None:
-        return None if row is None else {**self._named(number), **dict(zip(_ROW, row, strict=True))}
+        if row is None:
+            return None
+        more = dict(zip(_MORE, more_values(row), strict=True)) if self._more else {}
+        return {**self._named(number), **dict(zip(_ROW, row, strict=True)), **more}
 
     def _number(self, fields: Mapping[str, Any]) -> int:
         return self._type.number(tuple(_read(type, fields[n]) for n, type in self._type.columns.items()))
@@ -143,7 +162,7 @@ class Documents:
     def _avro(self, side: str, named: Mapping[str, Any]) -> bytes:
         fields = [{"name": n, "type": t} for n, t in zip(self._type.columns, self._type.avro, strict=True)]
         if side == "value":
-            fields += [{"name": n, "type": t} for n, t in _ROW.items()]
+            fields += [{"name": n, "type": t} for n, t in {**_ROW, **(_MORE if self._more else {})}.items()]
         if side not in self._ids:
             schema = {"type": "record", "name": "Written", "fields": fields}
             asked = json.dumps({"schema": json.dumps(schema)}).encode()

@@ -14,6 +14,7 @@ from tests.faults.intervals import judge_intervals
 from tests.faults.lane import Lane
 from tests.faults.parquet import Log
 from tests.faults.reading import leftovers, log_scratch, open_transactions
+from tests.faults.sums import judge_sums
 
 LEAKS = ("open transactions", "leaked processes", "leaked temporary files")
 
@@ -24,7 +25,7 @@ def check_lane(ground: Ground, lane: Lane) -> Verdict:
         ground.observers[lane.name].look(),
         drained=True,
         exactly_once=lane.exactly_once,
-        grown="partitions added" in lane.extras,
+        grown=not lane.is_in_order,
     )
 
 
@@ -37,6 +38,11 @@ def check_appends(ground: Ground, lane: Lane) -> tuple[Verdict, AppendHistory]:
 def check_intervals(ground: Ground, lane: Lane) -> Verdict:
     """Checks the history of the keys of a drained lane that has one."""
     return judge_intervals(ground.interval_observers[lane.name].intervals(), drained=True)
+
+
+def check_sums(ground: Ground, lane: Lane) -> Verdict:
+    """Checks the combined values of a drained lane that has them."""
+    return judge_sums(ground.combined_observers[lane.name].sums(), drained=True)
 
 
 def find_leaks(ground: Ground, say: Callable[[str], None]) -> Counter[str]:

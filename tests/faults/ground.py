@@ -25,7 +25,15 @@ from tests.faults.derived_reading import DerivedObserver
 from tests.faults.jobs import Job
 from tests.faults.lane import Lane
 from tests.faults.nodes import Nodes, nodes
-from tests.faults.reading import AppendObserver, IntervalObserver, Observer, Stall, ends, progress_of
+from tests.faults.reading import (
+    AppendObserver,
+    CombinedObserver,
+    IntervalObserver,
+    Observer,
+    Stall,
+    ends,
+    progress_of,
+)
 from tests.faults.zygote import Zygote
 
 _Made = TypeVar("_Made")
@@ -61,9 +69,11 @@ class Ground:
         self.world, self.folder, self.lanes = world, folder, lanes
         self.stall = Stall()
         for lane in lanes:
-            policy = {"cleanup.policy": "compact" if lane.is_upsert else "delete"}
+            # Values that are combined need all records.
+            keeps = not lane.is_upsert or lane.aggregates
+            policy = {"cleanup.policy": "delete" if keeps else "compact"}
             for topic in lane.topics:
-                world.broker.create_topic(topic, PARTITIONS, policy)
+                world.broker.create_topic(topic, _partitions(lane), policy)
             for output in (output for outputs in lane.derived.values() for output in outputs):
                 world.broker.create_topic(output.topic, PARTITIONS, {"cleanup.policy": "compact"})
         files: dict[str, dict[str, Path]] = {"ingest": {}, "publish": {}}
@@ -77,6 +87,11 @@ class Ground:
         self.append_observers = {lane.name: self._append_observer(lane) for lane in lanes if lane.appends}
         self.interval_observers = {
             lane.name: self._interval_observer(lane) for lane in lanes if lane.keeps_history
+        }
+        self.combined_observers = {
+            lane.name: self._observing(CombinedObserver, lane, lane.topics[:1], self.sums_table(lane))
+            for lane in lanes
+            if lane.aggregates
         }
         self.derived = [
             DerivedObserver(world.broker.bootstrap, self.observers[lane.name], lane, kind, folder / lane.name)
@@ -96,9 +111,17 @@ class Ground:
         """The table with the history of the keys of a lane that has one."""
         return self.folder / lane.name / "history"
 
+    def sums_table(self, lane: Lane) -> Path:
+        """The table with the combined values of a lane that has one."""
+        return self.folder / lane.name / "sums"
+
     def tables(self, lane: Lane) -> list[Path]:
-        more = [self.rows_table(lane)] if lane.appends else []
-        return [self.table(lane), *more, *([self.history_table(lane)] if lane.keeps_history else [])]
+        return [
+            self.table(lane),
+            *([self.rows_table(lane)] if lane.appends else []),
+            *([self.history_table(lane)] if lane.keeps_history else []),
+            *([self.sums_table(lane)] if lane.aggregates else []),
+        ]
 
     def checkpoint(self, lane: Lane, verb: str) -> Path:
         return self.folder / lane.name / f"{verb}s"
@@ -107,10 +130,8 @@ class Ground:
         """Returns the checkpoints of the lane's pipelines of a verb, by their names in its job. Scripts and jobs
         have no checkpoint that they could do without: their progress is in their tables."""
         found = {lane.name: self.checkpoint(lane, verb)}
-        if lane.appends and verb == "ingest":
-            found[lane.pipeline("rows.yaml")] = self.folder / lane.name / "rows-ingests"
-        if lane.keeps_history and verb == "ingest":
-            found[lane.pipeline("history.yaml")] = self.folder / lane.name / "history-ingests"
+        for table in self.tables(lane)[1:] if verb == "ingest" else ():
+            found[lane.pipeline(f"{table.name}.yaml")] = self.folder / lane.name / f"{table.name}-ingests"
         return found
 
     def _file(self, lane: Lane, name: str) -> Path:
@@ -155,6 +176,8 @@ class Ground:
                 "bad": 0.02 if "quarantine" in lane.extras else 0.0,
                 "large": 0.1 if lane.delivery == "exactly-once by file" else 0.0,
                 "late": 0.3 if lane.by_sequence else 0.0,
+                "truncates": 0.003 if lane.truncates else 0.0,
+                "more": lane.aggregates,
             }
             for lane in self.lanes
         ]
@@ -173,7 +196,7 @@ class Ground:
 
     def grow(self) -> None:
         """Adds partitions in lanes whose configuration has this."""
-        grown = [lane for lane in self.lanes if "partitions added" in lane.extras]
+        grown = [lane for lane in self.lanes if not lane.is_in_order]
         wanted = [NewPartitions(topic, GROWN) for lane in grown for topic in lane.topics]
         admin = self.world.admin  # a client without references ends, with its pending requests
         for made in admin.create_partitions(wanted).values() if wanted else ():
@@ -239,13 +262,13 @@ class Ground:
         return sum(map(bool, file_lists))
 
     def _ends(self, lane: Lane, side: int, isolation: IsolationLevel, admin: Any = None) -> dict[int, int]:
-        partitions = GROWN if "partitions added" in lane.extras else PARTITIONS
+        partitions = _partitions(lane) if lane.is_in_order else GROWN
         return ends(admin or self.world.admin, lane.topics[side], range(partitions), isolation)
 
     def watch(self, over: threading.Event) -> None:
         """Measures `stall` until the end of the episode, in a thread of its own."""
         admin = self.world.admin
-        lanes = [lane for lane in self.lanes if lane.exactly_once and "partitions added" not in lane.extras]
+        lanes = [lane for lane in self.lanes if lane.exactly_once and lane.is_in_order]
         stalls = {lane.name: Stall() for lane in lanes}
         while not over.wait(1):
             for lane in lanes:
@@ -263,6 +286,11 @@ class Ground:
             job.kill()
         self._writer.kill()
         self._writer.wait()
+
+
+def _partitions(lane: Lane) -> int:
+    """Of its topics in the beginning. A truncate is ordered beside the records of its own partition only."""
+    return 1 if lane.truncates else PARTITIONS
 
 
 def _reached(table: Path, topic: str) -> dict[int, int]:

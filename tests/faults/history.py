@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Row = tuple[int, str, int]
+TRUNCATE = -2
+"""The number of the key of a record that deletes all rows."""
 Vector = Mapping[int, int]
 """The next offset of each partition."""
 
@@ -164,7 +166,10 @@ def states(
                 rows, begins = past[at] if at is not None else ({}, {})
         else:
             rows = {**rows}
-            for key, row in last_of(_between(by_partition, begins, commit.offsets)).items():
+            fresh = [*_between(by_partition, begins, commit.offsets)]
+            if truncates := [place for place, record in enumerate(fresh) if record.key == TRUNCATE]:
+                rows, fresh = {}, fresh[truncates[-1] + 1 :]
+            for key, row in last_of(fresh).items():
                 if row is None:
                     rows.pop(key, None)
                 else:

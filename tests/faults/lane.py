@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.faults.derived import JOB, SCRIPT, Output, job_file, outputs, script_file
 from tests.faults.documents import KEY_TYPES
+from tests.faults.sums import RULES
 
 _COPIES, _MARKS = "driver (copies)", "driver (marks)"
 _IN_DRIVER = (_COPIES, _MARKS)
@@ -30,13 +31,19 @@ SEQUENCE = "sequence-by"
 whose deletions have a row."""
 HISTORY = "history: scd2"
 """A further ingest keeps the history of each key. Every second lane of those with a sequence has it."""
+AGGREGATES = "aggregate"
+"""A further ingest combines the values of each key. Every second lane has it of those whose changes are plain rows in
+one order, and that append none."""
+TRUNCATES = "truncate"
+"""The writer deletes all rows of its topic of one partition now and then. Every second lane has it of those whose
+records can say so and whose changes have no sequence. Spark reads and merges such a batch, also beside the driver."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ENGINES,
     "reader": READERS,
     "delivery": DELIVERIES,
     "key": tuple(KEY_TYPES),
     "format": FORMATS,
-    "with": (*_EXTRAS, APPENDS, SEQUENCE, HISTORY, SCRIPT, JOB),
+    "with": (*_EXTRAS, APPENDS, SEQUENCE, HISTORY, AGGREGATES, TRUNCATES, SCRIPT, JOB),
 }
 """The choices of which docs/reliability.md must have rounds."""
 
@@ -46,6 +53,7 @@ _DDL = """\
 """
 _CHANGED = "changed TIMESTAMP_LTZ(3) METADATA FROM 'value.source.timestamp' VIRTUAL"
 """The number of a change as milliseconds, of a deletion too."""
+_MORE = "low BIGINT", "high BIGINT", "tags ARRAY<BIGINT>"
 _ROWS_DDL = """\
     CREATE TABLE t ({columns}, seq BIGINT, writer STRING, seed BIGINT,
       p INT METADATA FROM 'partition' VIRTUAL, o BIGINT METADATA FROM 'offset' VIRTUAL) WITH ({options})
@@ -83,7 +91,8 @@ class Lane:
     def pipelines(self) -> dict[str, str]:
         """The verbs of its pipelines by their files' names. What reads the topic runs in the process of the ingests,
         what reads the table in that of the publishes."""
-        more = {"rows.yaml": APPENDS, "history.yaml": HISTORY, "script.sql": SCRIPT, "job.yaml": JOB}
+        more = {"rows.yaml": APPENDS, "history.yaml": HISTORY, "sums.yaml": AGGREGATES}
+        more |= {"script.sql": SCRIPT, "job.yaml": JOB}
         verbs = {"ingest.yaml": "ingest", "publish.yaml": "publish"}
         for file, extra in more.items():
             if extra in self.extras:
@@ -103,6 +112,19 @@ class Lane:
         return HISTORY in self.extras
 
     @property
+    def aggregates(self) -> bool:
+        return AGGREGATES in self.extras
+
+    @property
+    def truncates(self) -> bool:
+        return TRUNCATES in self.extras
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether all changes of a key are in one partition."""
+        return "partitions added" not in self.extras
+
+    @property
     def is_appendable(self) -> bool:
         """Whether consumers append the topic's rows to a table without a key (docs/adr/044)."""
         decoded = self.format == "avro-confluent" or (self.format == "json" and "BINARY" not in self.key)
@@ -119,7 +141,12 @@ class Lane:
             case "rows.yaml":
                 return self.rows_file(bootstrap, registry)
             case "history.yaml":
-                return self._history_file(bootstrap, registry)
+                topic = self._topic("ingest", bootstrap, registry, _CHANGED)
+                return self._further_file("history", topic, "sequence-by: changed, history: scd2")
+            case "sums.yaml":
+                topic = self._topic("ingest", bootstrap, registry, *_MORE)
+                rules = ", ".join(f"{column}: {rule}" for column, rule in RULES.items())
+                return self._further_file("sums", topic, f"aggregate: {{{rules}}}")
             case "script.sql":
                 return self._script(bootstrap, registry)
             case "job.yaml":
@@ -165,7 +192,8 @@ class Lane:
         trigger = "60 s" if verb == "ingest" else "30 s"
         # Several transactions a version in both cases: one that is sent by file has some 750 rows.
         rows = 120 if self.delivery == "exactly-once by file" else 30
-        order = "sequence-by: seq, " if self.by_sequence and verb == "ingest" else ""
+        order = "sequence-by: seq, " if self.by_sequence else "truncate: apply, " if self.truncates else ""
+        order = order if verb == "ingest" else ""
         lines = [
             "version: 1",
             f"name: {self.name}-{verb}",
@@ -190,14 +218,14 @@ class Lane:
         )
         return f"topic:\n  ddl: |\n{ddl.rstrip()}"
 
-    def _history_file(self, bootstrap: str, registry: str) -> str:
+    def _further_file(self, name: str, topic: str, semantics: str) -> str:
         vectors = f"delta.enableDeletionVectors: '{self._vectors}'"
         lines = [
             "version: 1",
-            f"name: {self.name}-history",
-            self._topic("ingest", bootstrap, registry, _CHANGED),
-            f"delta: {{path: history, sequence-by: changed, history: scd2, properties: {{{vectors}}}}}",
-            "run: {checkpoint: history-ingests, trigger: 60 s}",
+            f"name: {self.name}-{name}",
+            topic,
+            f"delta: {{path: {name}, {semantics}, properties: {{{vectors}}}}}",
+            f"run: {{checkpoint: {name}-ingests, trigger: 60 s}}",
             *self._ingest("auto", ", bad-records: skip"),
         ]
         return "\n".join(lines) + "\n"
@@ -260,8 +288,10 @@ class Lane:
         self, reader: str = "", bad_records: str = ", bad-records: quarantine, quarantine: {path: quarantine}"
     ) -> Iterator[str]:
         small = ", max-batch: 4 kb" if _SMALL in self.extras else ""
-        yield f"merge: {{engine: {self.engine.partition(' ')[0]}{small}}}"
-        yield f"ingest: {{reader: {reader or self.reader}{bad_records if 'quarantine' in self.extras else ''}}}"
+        engine = "auto" if self.truncates and self.engine in _IN_DRIVER else self.engine.partition(" ")[0]
+        reader = reader or ("auto" if self.truncates else self.reader)
+        yield f"merge: {{engine: {engine}{small}}}"
+        yield f"ingest: {{reader: {reader}{bad_records if 'quarantine' in self.extras else ''}}}"
         yield from self._maintenance()
 
     def _maintenance(self) -> Iterator[str]:
@@ -298,7 +328,7 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
         _Deck(draw, cards) for cards in (list(product(ENGINES, DELIVERIES)), KEY_TYPES, FORMATS)
     )
     seen: dict[tuple[str, ...], set[str]] = {}
-    number = appendable = ordered = others = jobs = scripts = 0
+    number = appendable = ordered = summed = others = jobs = scripts = 0
     while True:
         number += 1
         engine, delivery = ways.next()
@@ -320,6 +350,10 @@ def draw_lanes(seed: int, prefix: str = "f", *, plain: bool = False) -> Iterator
             extras.append(APPENDS)
         elif not lane.is_upsert and (ordered := ordered + 1) % 2:
             extras += [SEQUENCE, HISTORY] if ordered % 4 == 1 else [SEQUENCE]
+        elif not lane.is_upsert and ordered % 4 == 2:
+            extras = [x for x in extras if x != "partitions added"] + [TRUNCATES]
+        elif lane.is_upsert and lane.is_in_order and (summed := summed + 1) % 2:
+            extras.append(AGGREGATES)
         elif not plain:  # two of three, as each costs as much as an ingest and a publish together
             others += 1
             if others % 3:  # a script stops at a record that nobody can decode

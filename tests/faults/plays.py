@@ -98,6 +98,8 @@ class Play:
     intervals: int = 0
     """Rows of histories."""
     interval_batches: int = 0
+    combined_batches: int = 0
+    """Of ingests that combine values."""
     left_out: list[str] = field(default_factory=lambda: list(_ONCE_NOT_PLAYED))
     """The folders of bridge/ that are not in the digest."""
     where: str = LOCAL
@@ -190,6 +192,7 @@ def _sum(tree: str, plays: Iterable[Play]) -> Play:
             "records_derived",
             "intervals",
             "interval_batches",
+            "combined_batches",
         ):
             setattr(whole, name, getattr(whole, name) + getattr(play, name))
         for verb, times in play.recoveries.items():

@@ -17,6 +17,7 @@ from tests.faults.documents import KEY_TYPES, Documents
 from tests.faults.history import Acked, Commit, History, Record, UserCommit
 from tests.faults.intervals import IntervalHistory
 from tests.faults.parquet import Log, rows
+from tests.faults.sums import CombinedHistory
 from tests.reader import messages
 
 _WAIT = 60.0
@@ -101,7 +102,6 @@ class Observer:
         """Yields what read_committed consumers see; undecodable records are added to the history's `bad`."""
         for message in messages(self._bootstrap, topic, self._next.setdefault(topic, {})):
             key, place = message.key(), (message.partition() or 0, message.offset() or 0)
-            assert key is not None
             try:
                 number, row = self._documents.read(key, message.value())
             except ValueError as bad:
@@ -150,6 +150,19 @@ class IntervalObserver(Observer):
             for row in self.log.rows([*columns, "__valid_from", "__valid_to"])
         ]
         return IntervalHistory(seen.ledger, seen.topic_in, seen.commits, table)
+
+
+class CombinedObserver(Observer):
+    """Follows a topic and the table with the combined values of its keys."""
+
+    def sums(self) -> CombinedHistory:
+        """Reads everything up to now, as `look` does."""
+        seen, columns = self.look(), [*self._key.columns, "seq", "writer", "seed", "low", "high", "tags"]
+        table = [
+            (self._key.number(_naive(row[:-6])), (*row[-6:-1], tuple(row[-1])))
+            for row in self.log.rows(columns)
+        ]
+        return CombinedHistory(seen.topic_in, seen.commits, table)
 
 
 def _millis(time: datetime) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.derived import JOB, SCRIPT
-from tests.faults.lane import APPENDS, CHOICES, HISTORY, SEQUENCE
+from tests.faults.lane import AGGREGATES, APPENDS, CHOICES, HISTORY, SEQUENCE, TRUNCATES
 from tests.faults.plays import CLUSTER, FOUND, Play
 
 
@@ -58,10 +58,15 @@ def render(play: Play) -> str:
     has_histories = bool(play.by("with")[HISTORY])
     if has_histories:
         facts["rows of histories"] = f"{play.intervals:,}, in {play.interval_batches:,} batches"
+    has_sums, has_truncates = bool(play.by("with")[AGGREGATES]), bool(play.by("with")[TRUNCATES])
+    if has_sums:
+        facts["batches of combined values"] = f"{play.combined_batches:,}"
     left_out = {
         APPENDS: not has_appends,
         SEQUENCE: not has_ordered,
         HISTORY: not has_histories,
+        AGGREGATES: not has_sums,
+        TRUNCATES: not has_truncates,
         SCRIPT: not has_derived,
         JOB: not has_derived,
     }
@@ -72,6 +77,8 @@ def render(play: Play) -> str:
         *([_APPENDED] if has_appends else []),
         *([_ORDERED] if has_ordered else []),
         *([_HISTORIES] if has_histories else []),
+        *([_SUMS] if has_sums else []),
+        *([_TRUNCATES] if has_truncates else []),
         *([_DERIVED] if has_derived else []),
         _table(("runs", ""), facts),
         "\n## What was found\n",
@@ -170,6 +177,15 @@ not go back, and at the end the table's.
 _HISTORIES = """\
 Every second of these lanes has a further ingest, which keeps the history of each key (`history: scd2`). There the
 checker requires the rows that the records determine, each with its start and its end, and no others.
+"""
+_SUMS = """\
+Some lanes have a further ingest, which combines the values of each key (`aggregate`). There the checker requires the
+sum, the least, the greatest and the first value and the set that the records give, and no other rows: a sum tells each
+record that counts twice or not at all.
+"""
+_TRUNCATES = """\
+In some lanes the writer also empties its topic, of one partition (`truncate: apply`). There the checker requires the
+rows of records after the last truncate, in the table and at the end in the second topic.
 """
 _DERIVED = """\
 Some lanes also run a script in Flink SQL, which filters and counts the rows of the same topic, and some a job of Flink

@@ -322,6 +322,7 @@ def test_it_shares_no_code_with_the_bridge(module: str) -> None:
         "tests.faults.history",
         "tests.faults.intervals",
         "tests.faults.parquet",
+        "tests.faults.sums",
         "tests.faults.vectors",
         "tests.reader",
     }

@@ -24,7 +24,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from tests.faults.documents import BAD, KEYS, Documents
-from tests.faults.history import Acked, Row
+from tests.faults.history import TRUNCATE, Acked, Row
 
 _BURST = 20
 _LARGE = 150
@@ -39,7 +39,7 @@ class Writer:
 
     `bad`: the ratio of undecodable records; `large`: the ratio of bursts with many records, so that a
     version of the table has enough rows for file shards; `late`: the ratio of changes whose number is less than that of
-    changes before them.
+    changes before them; `truncates`: the ratio of records that delete all rows; `more`: rows have values to combine.
     """
 
     def __init__(
@@ -55,10 +55,12 @@ class Writer:
         bad: float = 0.0,
         large: float = 0.0,
         late: float = 0.0,
+        truncates: float = 0.0,
+        more: bool = False,
     ) -> None:
         self._draw = random.Random(seed)
-        self._documents = Documents(key, format, registry, topic)
-        self._bad, self._large, self._late = bad, large, late
+        self._documents = Documents(key, format, registry, topic, more=more)
+        self._bad, self._large, self._late, self._truncates = bad, large, late, truncates
         self._rows: dict[int, Row | None] = {}
         self._topic, self._seed = topic, seed
         self._ledger = Path(ledger)
@@ -122,13 +124,18 @@ class Writer:
     def _produce(self, producer: Any, fate: str, acked: list[Acked]) -> None:
         self._seq += 1
         seq, key = self._number(), self._draw.randrange(KEYS)
-        gone = self._draw.random() < _TOMBSTONES
-        bad = fate != "aborted" and self._draw.random() < self._bad
+        truncates = self._truncates and self._draw.random() < self._truncates
+        if truncates:
+            key = TRUNCATE
+        gone = truncates or self._draw.random() < _TOMBSTONES
+        bad = fate != "aborted" and not truncates and self._draw.random() < self._bad
         row = seq, fate, self._seed
         # With numbers that order the changes, a deletion must have one of its own.
         before = row if self._late and gone else self._rows.get(key)
         value = self._documents.value(key, None if gone else row, before)
-        if not bad:
+        if truncates:
+            self._rows.clear()
+        elif not bad:
             self._rows[key] = None if gone else row
         told = "bad" if bad else fate
 
