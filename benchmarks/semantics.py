@@ -31,7 +31,8 @@ from benchmarks.scale import Scale
 from benchmarks.topics import FLINK_TYPES, PARTITIONS, ROW, SPARK, section
 from bridge import config
 from bridge.columns import row_fingerprint
-from bridge.definition import Definition, History
+from bridge.definition import Definition
+from bridge.history_columns import History
 from bridge.pipelines.ingest.run import ingest
 from bridge.pipelines.runtime.preflight import ingest_table
 from bridge.session import child_session

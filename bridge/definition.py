@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from bridge.history_columns import AppendHistory, History
 from bridge.metrics import RunName
 from bridge.metrics.monitoring import NOWHERE, Monitoring
 from bridge.offsets import Offsets
@@ -199,42 +200,6 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class History:
-    """`delta.history: scd2`: the table has a row for each interval in which its key had these values. The fields are
-    names of columns (`delta.history-columns`): the sequence from which the row is valid, that before which it ends,
-    null for the row that is valid now, and whether it is that one."""
-
-    valid_from: str = "__valid_from"
-    valid_to: str = "__valid_to"
-    current: str = "__current"
-
-    @property
-    def columns(self) -> tuple[str, str, str]:
-        return self.valid_from, self.valid_to, self.current
-
-
-@dataclass(frozen=True)
-class AppendHistory:
-    """`delta.history: append`: the table has a row for each change, and none is ever changed. The fields are names of
-    columns (`delta.history-columns`): the row kind, and the place of the change, `row` in its document from 0."""
-
-    kind: str = "__change_kind"
-    topic: str = "__change_topic"
-    partition: str = "__change_partition"
-    offset: str = "__change_offset"
-    row: str = "__change_row"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.kind, *self.place
-
-    @property
-    def place(self) -> tuple[str, ...]:
-        """The columns that identify a row."""
-        return self.topic, self.partition, self.offset, self.row
-
-
-@dataclass(frozen=True)
 class DeltaTarget:
     """The location of the table: exactly one of `path` and `table` is set."""
 
@@ -296,7 +261,8 @@ class DeltaTarget:
         ignored = "true" if self.ignores_all_nulls else ", ".join(self.ignore_nulls)
         found |= {"ignore-null-updates": ignored} if self.ignore_nulls else {}
         if (history := self.history or self.append_history) is not None:
-            found["history"] = "append" if self.history is None else "scd2"
+            kind = "append" if self.history is None else "bitemporal" if self.history.system_to else "scd2"
+            found["history"] = kind
             found["history-columns"] = ", ".join(history.columns)
         found |= {} if self.soft_delete is None else {"soft-delete": self.soft_delete}
         found |= {} if self.truncate is Truncate.REFUSE else {"truncate": self.truncate.value}
@@ -316,7 +282,7 @@ class DeltaTarget:
         """What identifies a row, where `key` is that of the DDL, or of `Topic.schema`."""
         if self.append_history is not None:
             return self.append_history.place
-        return (*key, self.history.valid_from) if self.history and key else tuple(key)
+        return (*key, *self.history.of_row) if self.history and key else tuple(key)
 
     def __str__(self) -> str:
         return self.table or str(self.path)
@@ -457,7 +423,7 @@ class Definition:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that identify a row of the table: those of the PRIMARY KEY and, in a history, the start. Or the
+        """The columns that identify a row of the table: those of the PRIMARY KEY and, in a history, the starts. Or the
         place of the change, where each is a row."""
         return self.delta.row_key(self.primary_key)
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bridge.ddl import condition
-from bridge.definition import AppendHistory, DeltaTarget, History, Topic, Truncate
+from bridge.definition import DeltaTarget, Topic, Truncate
 from bridge.errors import OptionError
+from bridge.history_columns import AppendHistory, History
 from bridge.options import FORMATS, ROW_KIND, ROW_NUMBER
 from bridge.schema import ArrayType, ColumnRule, ComputedColumn, MetadataColumn, PhysicalColumn, ScalarType
 
@@ -68,8 +69,8 @@ def sequence_metadata(names: Sequence[str], topic: Topic) -> dict[str, str]:
     return {column.name: column.key for column in topic.schema.metadata if column.name in names}
 
 
-def history_of(columns: Sequence[str] | None, topic: Topic, sequence: Sequence[str]) -> History:
-    """Returns the history in these columns of a table whose changes are ordered by `sequence`.
+def history_of(kind: str, columns: Sequence[str] | None, topic: Topic, sequence: Sequence[str]) -> History:
+    """Returns the history of that kind in these columns of a table whose changes are ordered by `sequence`.
 
     Raises OptionError unless one column orders them, which a deletion has of its own, and for columns that the DDL has,
     too.
@@ -86,7 +87,8 @@ def history_of(columns: Sequence[str] | None, topic: Topic, sequence: Sequence[s
             "it would end this row where it begins, and leave nothing of it; set delta.sequence-by to a column of the "
             "record, for example one METADATA FROM 'timestamp'"
         )
-    return History(*_beside_those_of(topic, columns, History().columns))
+    default = History.bitemporal() if kind == "bitemporal" else History()
+    return History(*_beside_those_of(topic, columns, default.columns))
 
 
 def append_history_of(columns: Sequence[str] | None, topic: Topic) -> AppendHistory:

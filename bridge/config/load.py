@@ -285,7 +285,9 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         delete_condition(section.apply_as_delete, topic),
         ignored_nulls(section.ignore_null_updates, topic),
         sequence_metadata(sequence, topic),
-        history_of(section.history_columns, topic, sequence) if section.history == "scd2" else None,
+        history_of(section.history, section.history_columns, topic, sequence)
+        if section.history in ("scd2", "bitemporal")
+        else None,
         deletion_column(section.soft_delete, topic),
         Truncate(section.truncate),
         truncates,

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from bridge.config import validators
 from bridge.config.quality_section import QualitySection
 from bridge.config.validators import TABLE_NAME, Properties, Section, TableLocation, kebab
-from bridge.definition import AppendHistory, History
+from bridge.history_columns import AppendHistory, History
 from bridge.metrics.alerts import check_alert
 from bridge.metrics.lineage import check_lineage
 from bridge.metrics.otlp import check_url
@@ -109,15 +109,17 @@ class DeltaSection(Section):
         "the PRIMARY KEY, or a list of them.",
     )
 
-    history: Literal["scd2", "append"] | None = Field(
+    history: Literal["scd2", "bitemporal", "append"] | None = Field(
         default=None,
         description="scd2: the table keeps a row for each interval in which a key had the same values, by sequence-by. "
-        "append: it keeps a row for each change.",
+        "bitemporal: it also keeps what it knew before late changes. append: it keeps a row for each change.",
     )
     history_columns: list[str] | None = Field(
         default=None,
         description="With history: the columns that the table has beside those of the DDL. scd2: where a row begins, "
-        f"where it ends, and whether it is the current one; default: {', '.join(History().columns)}. append: the row "
+        f"where it ends, and whether it is the current one; default: {', '.join(History().columns)}. bitemporal: also "
+        "when the table learnt the row and until when it knew it; default: "
+        f"{', '.join(History.bitemporal().system_columns)}. append: the row "
         "kind of the change, its topic, partition and offset, and its number in the record; default: "
         f"{', '.join(AppendHistory().columns)}.",
     )

@@ -27,7 +27,8 @@ def _which(target: DeltaTarget) -> str:
     remembered = f"deleted keys are remembered for {memory}"
     if target.history is not None:
         since = f"a row for each interval in which a key had the same values, from {order} to that of its next change"
-        return f"{since}, also of late ones; {remembered}"
+        known = "; what the table knew before stays, with its system time" if target.history.system_to else ""
+        return f"{since}, also of late ones{known}; {remembered}"
     return f"the change of a key with the greatest {order} counts, also a late one; {remembered}"
 
 

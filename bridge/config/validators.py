@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bridge.definition import AppendHistory, History
+from bridge.history_columns import AppendHistory, History
 from bridge.metrics.prometheus import parsed
 from bridge.options.kinds import duration_ms, size_bytes
 
@@ -90,6 +90,10 @@ def check_sequence(value: Any) -> Any:
 
 _HISTORIES: dict[str, tuple[tuple[str, ...], str]] = {
     "scd2": (History().columns, "three different names, like [valid_from, valid_to, is_current]"),
+    "bitemporal": (
+        History.bitemporal().columns,
+        "five different names, like [valid_from, valid_to, is_current, known_from, known_to]",
+    ),
     "append": (AppendHistory().columns, "five different names, like [kind, topic, part, pos, num]"),
 }
 """The default names of the columns of each `delta.history`, and the legal values in words."""

@@ -36,6 +36,7 @@ from bridge.delta.log_cleanup import checkpoint_if_due
 from bridge.delta.merge_contract import MergeResult
 from bridge.delta.merge_semantics import MergeSemantics, MergeStatement, upsert_by_key
 from bridge.delta.rows_taken_back import following
+from bridge.delta.system_time import after, newest_of_files
 from bridge.delta.table import Table
 from bridge.delta.table_checks import refuse_unfit_properties
 from bridge.delta.txn_settings import committed_version
@@ -84,6 +85,7 @@ class DriverEngine:
             if table.target.history is None:
                 _refuse_duplicates(table, keys, prepared)
             self._names(newest, keys)
+        _system_time(table, newest)
 
     def received(
         self, table: Table, changes: DataFrame | pa.Table, key: Sequence[str], more: Sequence[str] = ()
@@ -217,9 +219,8 @@ class DriverEngine:
         if deletions is not None:
             names = (*key, *table.target.sequence_by)
             deletions = _prepared(table, deletions, names, schema)
-        found = intervals(
-            table.target, table.columns, keys, changes, rows, of_rows.astype(np.int64), deletions
-        )
+        of_rows, at = of_rows.astype(np.int64), _system_time(table, snapshot)
+        found = intervals(table.target, table.columns, keys, changes, rows, of_rows, deletions, at)
         none = found.changes.slice(0, 0)
         return _Found(found.changes, none, files, found.matches(matches), found.without_effect)
 
@@ -320,6 +321,14 @@ def _committed(table: Table, snapshot: Snapshot, actions: Sequence[Action]) -> b
     properties, opened = snapshot.metadata["configuration"], partial(open_with_delta_rs, table)
     checkpoint_if_due(properties, table, version, store, opened)
     return True
+
+
+def _system_time(table: Table, snapshot: Snapshot) -> int | None:
+    """That of a batch that is merged into this version; None where the table has none."""
+    history = table.target.history
+    if history is None or history.system_to is None:
+        return None
+    return after(newest_of_files(snapshot.files.values(), history))
 
 
 def _refuse_duplicates(table: Table, keys: Keys, changes: pa.Table) -> None:

@@ -85,9 +85,9 @@ class Table:
     constraints: tuple[RowConstraint, ...] = field(default=(), compare=False)
     identities: Mapping[str, bool] = field(default_factory=dict, compare=False)
     """As `TableDescription` has them."""
-    hides_by: T.StructField | None = None
-    """A column: readers leave out the rows in which it is not null. That of `delta.soft-delete`, or the end of a
-    history's rows under `publish.history: current`. None where all rows count, and for those who write them."""
+    hides_by: tuple[T.StructField, ...] = ()
+    """Columns: readers leave out the rows in which one is not null. That of `delta.soft-delete`, or the ends of a
+    history's rows under `publish.history: current`. Empty where all rows count, and for those who write them."""
 
     def __str__(self) -> str:
         return str(self.target)
@@ -111,17 +111,17 @@ class Table:
     @property
     def read_fields(self) -> tuple[T.StructField, ...]:
         """The columns to read: `fields`, and `hides_by`, for `live`."""
-        if self.hides_by is None or self.hides_by.name in self.columns:
-            return self.fields
-        return (*self.fields, self.hides_by)
+        return (*self.fields, *(field for field in self.hides_by if field.name not in self.columns))
 
     def unhidden(self) -> Table:
         """The same table for those who write its rows: with `read_fields`, and all rows."""
-        return replace(self, fields=self.read_fields, hides_by=None)
+        return replace(self, fields=self.read_fields, hides_by=())
 
     def live(self, rows: DataFrame) -> DataFrame:
         """Leave out of rows with `read_fields` those that `hides_by` hides."""
-        return rows if self.hides_by is None else rows.where(col(self.hides_by.name).isNull())
+        for hiding in self.hides_by:
+            rows = rows.where(col(hiding.name).isNull())
+        return rows
 
     def on(self, spark: SparkSession) -> Table:
         """The same table in another session (foreachBatch passes a clone with settings of its own)."""

@@ -17,9 +17,10 @@ from pyspark.sql import types as T
 
 from bridge.backend import persist, unpersist
 from bridge.columns import KIND, col, comparable, retracts, same_key
-from bridge.definition import History
+from bridge.delta import system_time
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.table import Table
+from bridge.history_columns import History
 from bridge.rows import RowKind
 
 _AT, _TO, _ROW, _STORED, _BEFORE = "__at", "__to", "__row", "__stored", "__before"
@@ -35,6 +36,8 @@ class Timeline:
     """With `target.history`; `target.sequence_by` is one column."""
     key: tuple[str, ...]
     frame: DataFrame
+    at: int | None = None
+    """The system time of `changes` (`delta.history: bitemporal`)."""
 
     @classmethod
     def of(
@@ -44,9 +47,11 @@ class Timeline:
         key: Sequence[str],
         rows: DataFrame,
         deletions: DataFrame | None = None,
+        at: int | None = None,
     ) -> Timeline:
         """The timeline of the keys of `changes`, which have one change for each key and sequence: of these, of `rows`
-        of the table, and of `deletions` of rows that are not among them (the key and the sequence).
+        of the table, and of `deletions` of rows that are not among them (the key and the sequence). Where it has system
+        times, `rows` are those that it knows now, and what it learns is of the time `at`.
 
         What has the same sequence and key takes the place of what was before: a change that of a row or a deletion, and
         a row that of a deletion. So a batch may be applied again, and a deletion may be known before it is applied.
@@ -74,7 +79,7 @@ class Timeline:
         frame = frame.withColumns(
             {_TO: F.lead(_AT).over(of_key), _BEFORE: F.lag(F.when(_has_row(), end)).over(of_key)}
         )
-        return cls(table, tuple(key), frame)._judged()
+        return cls(table, tuple(key), frame, at)._judged()
 
     @classmethod
     def of_batch(
@@ -87,13 +92,16 @@ class Timeline:
         """The same of the persisted `changes`, with the rows that the table has now. Rows that end before the first
         change of their key are left out, as they stay as they are."""
         history, (sequence,) = _history(table), table.target.sequence_by
-        whole = table.delta().toDF().select(*map(col, table.columns)).alias("t")
+        whole, at = table.delta().toDF().select(*map(col, table.columns)).alias("t"), None
+        if history.system_to is not None:
+            at = system_time.after(system_time.newest_of_rows(whole, history))
+            whole = whole.where(col(history.system_to).isNull())
         predicate = key_predicate(changes, key, "t").condition
         whole = whole if predicate is None else whole.where(predicate)
         first = changes.groupBy(*map(col, key)).agg(F.min(col(sequence)).alias(_LEAST)).alias("c")
         ends = col(history.valid_to, "t")
         touched = same_key(key, "t", "c") & (ends.isNull() | (ends >= col(_LEAST, "c")))
-        return cls.of(table, changes, key, whole.join(first, touched, "left_semi"), deletions)
+        return cls.of(table, changes, key, whole.join(first, touched, "left_semi"), deletions, at)
 
     def persist(self) -> Timeline:
         """The same, persisted; `unpersist` ends that."""
@@ -114,9 +122,26 @@ class Timeline:
 
     def changes(self) -> DataFrame:
         """The rows that are new, or end elsewhere, and the starts at which there is no row any more: the table's
-        columns and `__kind`, at most one change for each `row_key` of the target. A deletion has only this key."""
+        columns and `__kind`, at most one change for each `row_key` of the target. A deletion has only this key.
+
+        Where the table has system times, a row that it had is no longer known, as it is, and a new one takes its place.
+        """
+        changed, system_to = self.frame.where(col(_CHANGES)), _history(self.table).system_to
         kind = F.when(_has_row(), RowKind.UPDATE_AFTER.value).otherwise(RowKind.DELETE.value)
-        return self.frame.where(col(_CHANGES)).select(*self._columns(), kind.alias(KIND))
+        if system_to is None:
+            return changed.select(*self._columns(), kind.alias(KIND))
+        stored, known_to = col(_STORED), self._time().alias(system_to)
+        former = [
+            known_to if name == system_to else stored.getField(name).alias(name)
+            for name in self.table.columns
+        ]
+        both = (
+            F.when(stored.isNotNull(), F.struct(*former)),
+            F.when(_has_row(), F.struct(*self._columns())),
+        )
+        rows = changed.select(F.explode(F.array_compact(F.array(*both))).alias(_ROW))
+        columns = (col(_ROW).getField(name).alias(name) for name in self.table.columns)
+        return rows.select(*columns, F.lit(RowKind.UPDATE_AFTER.value).alias(KIND))
 
     def rows(self) -> DataFrame:
         """The rows of the history, in the table's columns."""
@@ -126,11 +151,14 @@ class Timeline:
         """Say which starts differ from the table, and which changes of the batch have an effect: a row that the table
         does not have at this start, a row there that is deleted, or one before it that ends elsewhere or not at all."""
         stored, before = col(_STORED), col(_BEFORE)
-        whole = F.when(_has_row(), F.struct(*self._columns()))
+        fields = [f for f in self.table.fields if f.name not in _history(self.table).system_columns]
+        columns = dict(zip(self.table.columns, self._columns(), strict=True))
+        whole = F.when(_has_row(), F.struct(*(columns[f.name] for f in fields)))
+        known = F.when(stored.isNotNull(), F.struct(*(stored.getField(f.name).alias(f.name) for f in fields)))
         ends_another = before.isNotNull() & ~before.getField(_TO).eqNullSafe(col(_AT))
         frame = self.frame.withColumns(
             {
-                _CHANGES: ~_same(whole, stored, self.table.fields),
+                _CHANGES: ~_same(whole, known, fields),
                 _EFFECTIVE: F.when(_has_row(), col(_SETS)).otherwise(stored.isNotNull() | ends_another),
             }
         )
@@ -146,14 +174,20 @@ class Timeline:
             history.valid_to: F.when(_has_row(), col(_TO)),
             history.current: F.when(_has_row(), col(_TO).isNull()),
         }
-        return [values[name].alias(name) for name in self.table.columns]
+        system = dict(
+            zip(history.system_columns, (self._time(), F.lit(None).cast("timestamp")), strict=False)
+        )
+        return [(values | system)[name].alias(name) for name in self.table.columns]
+
+    def _time(self) -> Column:
+        return F.timestamp_micros(F.lit(self.at).cast("bigint"))
 
 
 def history_fields(fields: Sequence[T.StructField], history: History, sequence: str) -> list[T.StructField]:
     """The columns that a history has beside `fields`, those of the DDL, of which `sequence` orders the changes."""
     type = next(f.dataType for f in fields if f.name == sequence)
-    types = (type, type, T.BooleanType())
-    return [T.StructField(name, type) for name, type in zip(history.columns, types, strict=True)]
+    types = (type, type, T.BooleanType(), T.TimestampType(), T.TimestampType())
+    return [T.StructField(name, type) for name, type in zip(history.columns, types, strict=False)]
 
 
 def _starts_and_ends(rows: DataFrame, keys: Sequence[Column], history: History, row: Column) -> DataFrame:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from bridge.columns import col
-from bridge.definition import History
+from bridge.history_columns import History
 from bridge.quality.expectations import SentenceExpectation, counted_rows
 from bridge.quality.gx import quiet
 from bridge.quality.wording import counted
@@ -21,7 +21,7 @@ with quiet():
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
 _EXAMPLES, _ROWS = 5, "__rows"
-_NAMES = ("column_list", "valid_from", "valid_to", "current")
+_NAMES = ("column_list", "valid_from", "valid_to", "current", "system_to")
 
 
 class BrokenHistories(TableMetricProvider):
@@ -42,7 +42,9 @@ class BrokenHistories(TableMetricProvider):
         frame: DataFrame = execution_engine.get_domain_records(domain_kwargs=metric_domain_kwargs)
         names = list(metric_value_kwargs["column_list"])
         keys = list(map(col, names))
-        start, end, current = (col(metric_value_kwargs[name]) for name in _NAMES[1:])
+        start, end, current = (col(metric_value_kwargs[name]) for name in _NAMES[1:4])
+        if (system_to := metric_value_kwargs["system_to"]) is not None:
+            frame = frame.where(col(system_to).isNull())
         is_open, next_start = end.isNull(), F.lead(start).over(Window.partitionBy(*keys).orderBy(start))
         is_wrong = (
             F.coalesce(end > next_start, is_open & next_start.isNotNull())
@@ -65,13 +67,15 @@ class ExpectHistoryToBeWhole(SentenceExpectation):
     not after the start of the next one, and only the last one may have no end, which is the current one.
 
     `valid_from`, `valid_to` and `current` name the columns; by default those of `delta.history`. A gap is not wrong: a
-    deletion leaves one. Sorts the rows of each key.
+    deletion leaves one. With `system_to` rows that have a value of that column are left out: the table knows better now
+    (`delta.history: bitemporal`). Sorts the rows of each key.
     """
 
     column_list: Sequence[str]
     valid_from: str = History().valid_from
     valid_to: str = History().valid_to
     current: str = History().current
+    system_to: str | None = None
 
     metric_dependencies = (BrokenHistories.metric_name, "table.row_count")
     success_keys: ClassVar[tuple[str, ...]] = _NAMES

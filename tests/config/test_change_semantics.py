@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bridge.definition import AppendHistory, Definition, DeltaTarget, History, Truncate
+from bridge.definition import Definition, DeltaTarget, Truncate
 from bridge.errors import DefinitionError
+from bridge.history_columns import AppendHistory, History
 from tests.config.files import WHOLE, loaded
 
 DDL = "id BIGINT, note STRING,"
@@ -287,7 +288,21 @@ def test_columns_of_no_history(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="history-columns has no effect without history"):
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history-columns: [a, b, c], "))
     with pytest.raises(DefinitionError, match="history"):
+        loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history: tritemporal, "))
+
+
+def test_the_columns_of_a_bitemporal_history(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match=r"set delta\.sequence-by to a column"):
         loaded(tmp_path, WHOLE.replace("delta: {", "delta: {history: bitemporal, "))
+    ordered = WHOLE.replace("delta: {", "delta: {history: bitemporal, sequence-by: note, ")
+    found = loaded(tmp_path, ordered)
+    assert found.delta.change_semantics["history"] == "bitemporal"
+    assert found.row_key == ("id", "__valid_from", "__system_from")
+    with pytest.raises(DefinitionError, match=r"lists of five different names, like \[valid_from, valid_to"):
+        loaded(tmp_path, ordered.replace("delta: {", "delta: {history-columns: [a, b, c], "))
+    named = loaded(tmp_path, ordered.replace("delta: {", "delta: {history-columns: [a, b, c, d, e], "))
+    assert named.delta.history == History("a", "b", "c", "d", "e")
+    assert named.delta.change_semantics["history-columns"] == "a, b, c, d, e"
 
 
 def test_current_rows_are_those_of_another_pipeline(tmp_path: Path) -> None:

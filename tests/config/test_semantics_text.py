@@ -32,6 +32,12 @@ GREATEST = (
             "late ones; deleted keys are remembered for 7 d; a deletion ends the interval",
         ),
         (
+            "sequence-by: at, history: bitemporal, ",
+            "a row for each interval in which a key had the same values, from at to that of its next change, also of "
+            "late ones; what the table knew before stays, with its system time; deleted keys are remembered for 7 d; "
+            "a deletion ends the interval",
+        ),
+        (
             "history: append, ",
             "each change is a row of its own, with its row kind and place, and stays as it is",
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,11 +13,13 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from bridge.columns import KIND
-from bridge.definition import DeltaTarget, History
+from bridge.definition import DeltaTarget
+from bridge.history_columns import History
 from bridge.rows import Change, RowKind, intervals
 
 HISTORY = History("valid_from", "valid_to", "is_current")
 TARGET = DeltaTarget(path="nowhere", sequence_by=("s",), history=HISTORY)
+BITEMPORAL = replace(TARGET, history=replace(HISTORY, system_from="known_from", system_to="known_to"))
 BATCHES = 3
 NAN, UTC = float("nan"), ZoneInfo("UTC")
 
@@ -60,7 +63,11 @@ STEPS = st.lists(STEP, max_size=30)
 class Drawn:
     """The changes of a history with columns of these types."""
 
-    def __init__(self, key: Sequence[str], sequence: str, values: Sequence[str]) -> None:
+    def __init__(
+        self, key: Sequence[str], sequence: str, values: Sequence[str], target: DeltaTarget = TARGET
+    ) -> None:
+        assert target.history is not None
+        self.system = target.history.system_columns
         self.key = tuple(f"k{n}" for n in range(len(key)))
         self.types = {name: COLUMNS[kind] for name, kind in zip(self.key, key, strict=True)}
         self.values = tuple(f"v{n}" for n in range(len(values)))
@@ -68,7 +75,11 @@ class Drawn:
         self.types["s"] = SEQUENCES[sequence]
         own = self.types | {name: self.types["s"] for name in ("valid_from", "valid_to")}
         self.schema = pa.schema(
-            [*((name, kind) for name, (kind, _) in own.items()), ("is_current", pa.bool_())]
+            [
+                *((name, kind) for name, (kind, _) in own.items()),
+                ("is_current", pa.bool_()),
+                *((name, pa.timestamp("us", "UTC")) for name in self.system),
+            ]
         )
 
     def change(self, step: Step) -> Change:
@@ -108,8 +119,14 @@ class Drawn:
         return self.shown(rows)
 
     def shown(self, rows: Iterable[dict[str, Any]]) -> list[str]:
-        """The rows as texts, in order."""
-        return sorted(repr([row[name] for name in self.schema.names]) for row in rows)
+        """The rows as texts, in order, without system times."""
+        names = [name for name in self.schema.names if name not in self.system]
+        return sorted(repr([row[name] for name in names]) for row in rows)
+
+    def known(self, rows: Iterable[dict[str, Any]], at: datetime) -> list[str]:
+        """Those that were known at that system time."""
+        since, until = self.system
+        return self.shown(r for r in rows if r[since] <= at and (r[until] is None or at < r[until]))
 
     def batches(self, steps: Sequence[Step]) -> list[list[Change]]:
         """The changes in batches, in which changes of the same key and sequence keep their order."""

@@ -16,12 +16,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T
 
 from bridge.columns import KIND
-from bridge.definition import DeltaTarget, Engine, History, MergeSettings
+from bridge.definition import DeltaTarget, Engine, MergeSettings
 from bridge.delta.delete_memory import DeleteMemory
 from bridge.delta.engine_choice import Engines
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.table import Table, create_table
 from bridge.delta.timeline import Timeline, history_fields
+from bridge.history_columns import History
 from bridge.ingest_progress import IngestProgress
 from bridge.rows import Change, RowKind, intervals
 from tests.delta.tables import at

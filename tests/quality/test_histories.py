@@ -39,3 +39,12 @@ def test_columns_may_have_other_names(spark: SparkSession, checked: Checked) -> 
     frame = spark.sql("SELECT 1 AS id, 2 AS a, 1 AS b, false AS c")
     outcome = checked(frame, KIND, column_list=["id"], **names)
     assert outcome.observed == "1 key has rows with a wrong end (1 row)"
+
+
+@pytest.mark.slow
+def test_rows_that_were_known_before_do_not_count(spark: SparkSession, checked: Checked) -> None:
+    names: dict[str, Any] = {"valid_from": "a", "valid_to": "b", "current": "c"}
+    rows = [(1, 2, None, True, 9), (1, 2, 4, False, None), (1, 4, None, True, None)]
+    frame = spark.createDataFrame(rows, "id INT, a INT, b INT, c BOOLEAN, known_to INT")
+    assert checked(frame, KIND, column_list=["id"], system_to="known_to", **names).success
+    assert not checked(frame, KIND, column_list=["id"], **names).success

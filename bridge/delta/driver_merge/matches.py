@@ -120,19 +120,26 @@ class Matches:
 
 @dataclass(frozen=True)
 class Since:
-    """Leaves out rows that have less than the key's `least` in a column; null, of either, leaves none out."""
+    """Leaves out rows that have less than the key's `least` in a column; null, of either, leaves none out. And those
+    that have a value of `is_null`, if that is a column."""
 
     column: str
     least: pa.Array
     """For each change."""
+    is_null: str | None = None
 
-    def mask(self, values: pa.ChunkedArray, changes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Whether rows with these values of the column, whose keys are those of these changes, stay."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,) if self.is_null is None else (self.column, self.is_null)
+
+    def mask(self, rows: pa.Table, changes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether these rows, whose keys are those of these changes, stay."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         least = self.least.take(pa.array(changes))
-        return np.asarray(pc.fill_null(pc.greater_equal(values, least), True))
+        stays = np.asarray(pc.fill_null(pc.greater_equal(rows[self.column], least), True))
+        return stays if self.is_null is None else stays & np.asarray(rows[self.is_null].is_null())
 
 
 def may_hold(add: Action, keys: Keys) -> bool:
@@ -179,7 +186,7 @@ def _found(
 
 
 def _read_first(keys: Keys, since: Since | None) -> list[str]:
-    return [*keys.names] if since is None else [*keys.names, since.column]
+    return [*keys.names] if since is None else [*keys.names, *since.columns]
 
 
 def _live(
@@ -189,7 +196,7 @@ def _live(
     rows = file.read([group], _read_first(keys, since), use_threads=use_threads)
     local, chosen = keys.find(rows)
     if since is not None and local.size:
-        stays = since.mask(rows[since.column].take(local), chosen)
+        stays = since.mask(rows.select(since.columns).take(local), chosen)
         local, chosen = local[stays], chosen[stays]
     if not local.size:
         return local, chosen

@@ -18,6 +18,7 @@ from bridge.definition import DeltaTarget
 from bridge.delta.driver_merge.effects import rows_differ
 from bridge.delta.driver_merge.matches import Keys, Matches, Since
 from bridge.delta.merge_semantics import ADDS
+from bridge.history_columns import History
 from bridge.rows import RowKind
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Intervals:
     """What a batch does to a history."""
 
     changes: pa.Table
-    """The table's columns and `__kind`: at most one for each key and start. A deletion has only these."""
+    """The table's columns and `__kind`: at most one for each key and start, and system time where the table has it. A
+    deletion has only these."""
     of_rows: _Numbers
     """For each row that was given the index of its change; -1 for one that stays as it is."""
     without_effect: int
@@ -61,7 +63,7 @@ def not_ended(target: DeltaTarget, keys: Keys, changes: pa.Table) -> Since:
     ordered, (at,) = _ranked([changes[sequence]])
     first = np.full(changes.num_rows, len(ordered) - 1)
     np.minimum.at(first, keys.find(changes)[1], at)
-    return Since(target.history.valid_to, _from_ranks(ordered, first))
+    return Since(target.history.valid_to, _from_ranks(ordered, first), target.history.system_to)
 
 
 def intervals(
@@ -72,12 +74,14 @@ def intervals(
     rows: pa.Table,
     of_rows: _Numbers,
     deletions: pa.Table | None = None,
+    system_time: int | None = None,
 ) -> Intervals:
     """The changes of intervals that `changes` make, which have one change for each key and sequence, in no order.
 
     `keys` are theirs; `rows` are the rows of these keys, at least those of `not_ended`, and `of_rows` the index of a
     change with the key of each, as `Keys.find` says. `deletions` may be of other keys, too, and have the key and the
-    sequence. `columns` are those of the table's definition; all values are in the types of the table, null is the least
+    sequence. Where the table has system times, `rows` are those that it knows now, and `system_time` is that of the
+    batch. `columns` are those of the table's definition; all values are in the types of the table, null is the least
     sequence. What has the same key and sequence is ranked as `delta.timeline.Timeline.of` says.
     """
     import pyarrow as pa
@@ -133,13 +137,32 @@ def intervals(
     }
     found = {**_columns(of_key), **_columns(others), **valid}
     kind = pc.if_else(pa.array(whole), RowKind.UPDATE_AFTER.value, RowKind.DELETE.value)
+    made = pa.table({**{name: found[name] for name in columns if name in found}, KIND: kind})
+    if system_time is not None:
+        former = rows.take(row_of[changed := changed[is_stored[changed]]])
+        made = _with_system_time(history, columns, former, made.filter(pa.array(whole)), system_time)
     of_event = np.full(events.size, -1)
     of_event[changed] = np.arange(changed.size)
-    return Intervals(
-        pa.table({**{name: found[name] for name in columns}, KIND: kind}),
-        of_event[event_of_row],
-        int(np.count_nonzero((change_of >= 0) & ~effective)),
-    )
+    return Intervals(made, of_event[event_of_row], int(np.count_nonzero((change_of >= 0) & ~effective)))
+
+
+def _with_system_time(
+    history: History, columns: Sequence[str], former: pa.Table, new: pa.Table, at: int
+) -> pa.Table:
+    """First the `former` rows, which are no longer known as they are, then those that are `new`."""
+    import pyarrow as pa
+
+    assert history.system_from is not None and history.system_to is not None
+    type = former.schema.field(history.system_to).type
+    time, none = pa.scalar(at, pa.timestamp("us", "UTC")).cast(type), pa.scalar(None, type)
+    parts = []
+    for rows, known in ((former, {}), (new, {history.system_from: time})):
+        ends = {history.system_to: none if known else time}
+        values = {name: pa.repeat(value, rows.num_rows) for name, value in {**known, **ends}.items()}
+        whole = {**_columns(rows), **values}
+        kind = pa.repeat(RowKind.UPDATE_AFTER.value, rows.num_rows)
+        parts.append(pa.table({**{name: whole[name] for name in columns}, KIND: kind}))
+    return pa.concat_tables(parts)
 
 
 def _ranked(columns: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[_Numbers]]:

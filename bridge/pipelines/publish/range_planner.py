@@ -88,7 +88,7 @@ class RangePlanner:
         """Whether the changes without -U are the net changes of each version: all versions are batches of an ingest by
         the same PRIMARY KEY (see CommitHistory), or there is one large version that was read. A version that is sharded
         by file was read before. Never where the table hides rows: an update that hides one is a deletion."""
-        if self._table.hides_by is not None:
+        if self._table.hides_by:
             return False
         if publish_range.files:
             return True
@@ -145,7 +145,7 @@ class RangePlanner:
 
     def _sharded_by_file(self, publish_range: PublishRange, rows: int) -> PublishRange:
         """A range of one version, with a shard for each of its files where that pays off."""
-        if not self._file_tasks or not self._is_large(rows) or self._table.hides_by is not None:
+        if not self._file_tasks or not self._is_large(rows) or self._table.hides_by:
             return publish_range
         version = publish_range.last
         frame = (

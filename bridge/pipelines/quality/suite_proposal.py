@@ -62,7 +62,8 @@ def propose(spark: SparkSession, definition: Definition, *, overwrite: bool = Fa
         definition.name, columns, rows=rows, key=definition.row_key, event_time_column=event_time
     )
     if history is not None:
-        given = {"column_list": list(definition.primary_key), **asdict(history)}
+        named = {name: column for name, column in asdict(history).items() if name != "system_from" and column}
+        given = {"column_list": list(definition.primary_key), **named}
         suite["expectations"].insert(1, _expect("history_to_be_whole", **given))
     refuse_existing(spark, file, overwrite=overwrite)
     write_suite_file(spark, suite_text(suite), file)

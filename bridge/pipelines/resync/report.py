@@ -59,12 +59,18 @@ def direction_of(spark: SparkSession, definition: Definition, requested: str | N
 
 
 def refuse_appends(definition: Definition) -> None:
-    """Raise DefinitionError for a table without a PRIMARY KEY."""
+    """Raise DefinitionError for a table without a PRIMARY KEY, and one that keeps what it knew before."""
     if definition.delta.append_history is not None:
         raise DefinitionError(
             f"{definition.name!r}: under `delta.history: append` the table has a row for each change, also of records "
             "that its topic no longer has, and a resync changes rows. To repair it, RESTORE the table to a version "
             "that is right: `bridge ingest` continues from there"
+        )
+    if definition.delta.history is not None and definition.delta.history.system_to is not None:
+        raise DefinitionError(
+            f"{definition.name!r}: under `delta.history: bitemporal` the table has what it knew at each time, of which "
+            "its topic says nothing, and a resync changes rows. To repair it, RESTORE the table to a version that is "
+            "right: `bridge ingest` continues from there; or ingest into another table, with another `run.checkpoint`"
         )
     if definition.topic.appends:
         raise DefinitionError(

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from bridge.backend import Feature, require
 from bridge.columns import KIND, POSITION, col, struct_type
 from bridge.config import refuse_unpublishable, settings_without_effect
-from bridge.definition import AppendHistory, Definition, DeltaTarget, History, Topic, Truncate
+from bridge.definition import Definition, DeltaTarget, Topic, Truncate
 from bridge.delta.column_owners import Claim, open_shared_table, refuse_unfit
 from bridge.delta.ingest_progress import read_progress
 from bridge.delta.schema_evolution import merge_schema, unchanged_fields
@@ -40,6 +40,7 @@ from bridge.delta.table_checks import (
 )
 from bridge.delta.timeline import history_fields
 from bridge.errors import DefinitionError, TableError
+from bridge.history_columns import AppendHistory, History
 from bridge.ingest_progress import IngestProgress
 from bridge.offsets import Offsets
 from bridge.partitioners import TASK_FREE
@@ -150,7 +151,8 @@ def ingest_table(
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
         return table
-    if not target.history_columns and (known := recorded_history(table.properties)):
+    known, now = recorded_history(table.properties), target.history or target.append_history
+    if known is not None and (type(known), len(known.columns)) != (type(now), len(target.history_columns)):
         raise _other_history(target, known)
     table = claim(table, name, appends=appends, changes=changes)
     if not any_semantics:
@@ -214,9 +216,15 @@ def refuse_other_semantics(table: Table, definition: Definition) -> None:
         )
     raise TableError(
         f"table {table}: its changes were applied with {_shown(before)}, and `delta` now has {_shown(now)}: its rows "
-        "would be of both. Set it as it was, or run `bridge resync FILE`, which makes the table equal to its topic by "
-        "the new semantics"
+        f"would be of both. Set it as it was, or {_way_to_others(definition)}"
     )
+
+
+def _way_to_others(definition: Definition) -> str:
+    history = definition.delta.history
+    if history is not None and history.system_to is not None:
+        return "give the pipeline another table and another `run.checkpoint`"
+    return "run `bridge resync FILE`, which makes the table equal to its topic by the new semantics"
 
 
 def refuse_other_key(table: Table, definition: Definition, progress: IngestProgress) -> None:
@@ -275,28 +283,29 @@ def published_table(spark: SparkSession, definition: Definition) -> Table:
     deletions = deletion_field(definition.delta)
     table = open_table(spark, definition.delta, [*fields, *deletions], extra_columns="unused")
     if definition.publish.current_rows:
-        return replace(table, hides_by=_end_of_rows(table))
+        return replace(table, hides_by=_ends_of_rows(table))
     refuse_part_of_history(table, definition.primary_key)
     if not deletions:
         refuse_unseen_deletions(
             table, "Set `delta: {{soft-delete: {0}}}`, by which it is a tombstone, or name {0!r} in the DDL"
         )
-    return replace(table, fields=tuple(fields), hides_by=deletions[0] if deletions else None)
+    return replace(table, fields=tuple(fields), hides_by=tuple(deletions))
 
 
-def _end_of_rows(table: Table) -> T.StructField:
-    """The column of a history with the ends of its rows, null in those that are valid now."""
+def _ends_of_rows(table: Table) -> tuple[T.StructField, ...]:
+    """The columns of a history with the ends of its rows, null in those that are valid now."""
     history = recorded_history(table.properties)
     if not isinstance(history, History):
         raise TableError(
-            f"table {table} has no rows that were valid before (`delta.history: scd2` of its ingest); remove "
+            f"table {table} has no rows that were valid before (`delta.history` of its ingest); remove "
             "`publish.history: current`"
         )
-    return described(table.spark, table.target).schema[history.valid_to]
+    schema = described(table.spark, table.target).schema
+    return tuple(schema[name] for name in history.ends)
 
 
 def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
-    """Raise TableError if the table is a history, of which `key` has not the column of the starts, or of all changes
+    """Raise TableError if the table is a history, of which `key` has not the columns of the starts, or of all changes
     that of their place: it would be taken for a table with one row for each key."""
     history = recorded_history(table.properties)
     if isinstance(history, AppendHistory):
@@ -305,11 +314,10 @@ def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
                 f"table {table} is a history (`delta.history: append`), in which several rows have the same "
                 f"{', '.join(key)}: leave the PRIMARY KEY out, as rows are only added"
             )
-    elif history is not None and key and history.valid_from not in key:
-        start = history.valid_from
+    elif history is not None and key and (starts := [n for n in history.of_row if n not in key]):
         raise TableError(
             f"table {table} is a history (`delta.history`), in which several rows have the same {', '.join(key)}: set "
-            f"the PRIMARY KEY to ({', '.join(key)}, {start}), as a row begins at {start!r}. A DDL can "
+            f"the PRIMARY KEY to ({', '.join([*key, *starts])}), as a row begins at {starts[0]!r}. A DDL can "
             "have it if `delta.history-columns` of the ingest gives it a name without underscores at its beginning. To "
             "send the rows that are valid now by this key, set `publish: {history: current}`"
         )
@@ -367,10 +375,10 @@ def open_whole_table(spark: SparkSession, definition: Definition) -> Table:
     fields, deletions = ingested_fields(spark, definition, deletions=False), deletion_field(definition.delta)
     table = open_table(spark, definition.delta, fields, extra_columns="unused", feed=False)
     if definition.publish.current_rows:
-        return replace(table, hides_by=_end_of_rows(table))
+        return replace(table, hides_by=_ends_of_rows(table))
     if not deletions or deletions[0].name not in described(spark, definition.delta).schema.names:
         return table
-    return replace(table, hides_by=deletions[0])
+    return replace(table, hides_by=tuple(deletions))
 
 
 def open_ingested_table(table: Table, definition: Definition) -> tuple[IngestProgress, int] | None:

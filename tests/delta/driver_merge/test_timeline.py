@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -13,30 +14,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.columns import KIND
+from bridge.definition import DeltaTarget
 from bridge.delta.driver_merge.matches import Keys
 from bridge.delta.driver_merge.timeline import Intervals, intervals, not_ended
 from bridge.rows import Change
-from tests.delta.histories import COLUMNS, KEYS, SEQUENCES, STEPS, TARGET, Drawn, Step, chosen, folded
+from tests.delta.histories import (
+    BITEMPORAL,
+    COLUMNS,
+    KEYS,
+    SEQUENCES,
+    STEPS,
+    TARGET,
+    UTC,
+    Drawn,
+    Step,
+    chosen,
+    folded,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Table(Drawn):
     """A history, its rows by their keys and starts."""
 
-    def __init__(self, key: Sequence[str], sequence: str, value: str) -> None:
-        super().__init__(key, sequence, [value])
+    def __init__(self, key: Sequence[str], sequence: str, value: str, target: DeltaTarget = TARGET) -> None:
+        super().__init__(key, sequence, [value], target)
+        self.target = target
         self.rows: dict[tuple[Any, ...], dict[str, Any]] = {}
 
-    def apply(self, changes: Sequence[Change], deletions: Sequence[Change]) -> Intervals:
+    def apply(
+        self, changes: Sequence[Change], deletions: Sequence[Change], at: int | None = None
+    ) -> Intervals:
         """Merge the changes of intervals into the rows, by their places and by their keys."""
         given = self.arrow(changes)
         keys = Keys(given, self.key)
         whole = pa.Table.from_pylist(list(self.rows.values()), schema=self.schema)
         places, of_rows = keys.find(whole)
-        since = not_ended(TARGET, keys, given)
-        assert since.column == "valid_to"
-        stays = since.mask(whole["valid_to"].take(places), of_rows)
+        since = not_ended(self.target, keys, given)
+        assert since.columns == ("valid_to", *self.system[1:])
+        stays = since.mask(whole.take(places), of_rows)
         rows, of_rows = whole.take(places[stays]), of_rows[stays]
-        found = intervals(TARGET, self.schema.names, keys, given, rows, of_rows, self.arrow(deletions))
+        gone = self.arrow(deletions)
+        found = intervals(self.target, self.schema.names, keys, given, rows, of_rows, gone, at)
         assert found.changes.drop_columns([KIND]).schema == self.schema
         by_key = {self.place(row): (n, row) for n, row in enumerate(found.changes.to_pylist())}
         assert len(by_key) == found.changes.num_rows
@@ -47,6 +67,7 @@ class Table(Drawn):
             former = self.rows.pop(place, None)
             if kind == "+U":
                 assert repr(former) != repr(row), "a row that does not change"
+                assert not at or not former or repr({**former, "known_to": row["known_to"]}) == repr(row)
                 self.rows[place] = row
             else:
                 assert former is not None
@@ -54,7 +75,7 @@ class Table(Drawn):
         return found
 
     def place(self, row: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(row[name] for name in (*self.key, "valid_from"))
+        return tuple(row[name] for name in self.target.row_key(self.key))
 
     def found(self) -> list[str]:
         return self.shown(self.rows.values())
@@ -78,6 +99,38 @@ def check(key: Sequence[str], sequence: str, value: str, steps: Sequence[Step]) 
 @given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
 def test_arrow_is_the_oracle(key: tuple[str, ...], sequence: str, value: str, steps: list[Step]) -> None:
     check(key, sequence, value, steps)
+
+
+def check_bitemporal(key: Sequence[str], sequence: str, value: str, steps: Sequence[Step]) -> None:
+    """At each system time the table has the rows of the oracle after the batches up to it."""
+    table, done, states = Table(key, sequence, value, BITEMPORAL), list[Change](), list[list[str]]()
+    batches = table.batches(steps)
+    for number, batch in enumerate([*batches, batches[-1]]):
+        deletions = [c for c in (*done, *batch) if c.kind.retracts]
+        found = table.apply(folded(batch), deletions, 1 + number)
+        assert number < len(batches) or not found.changes.num_rows, "a batch that comes again"
+        done += batch
+        states.append(table.expected(done))
+        for before, state in enumerate(states):
+            assert table.known(table.rows.values(), EPOCH + timedelta(microseconds=1 + before)) == state
+    assert table.shown(row for row in table.rows.values() if row["known_to"] is None) == states[-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
+def test_system_times_keep_what_was_known(
+    key: tuple[str, ...], sequence: str, value: str, steps: list[Step]
+) -> None:
+    check_bitemporal(key, sequence, value, steps)
+
+
+@pytest.mark.slow
+@settings(max_examples=800, deadline=None)
+@given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
+def test_system_times_keep_what_was_known_of_many_histories(
+    key: tuple[str, ...], sequence: str, value: str, steps: list[Step]
+) -> None:
+    check_bitemporal(key, sequence, value, steps)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -94,15 +94,22 @@ def test_the_page_is_right() -> None:
     """The rows of docs/histories.md are those of the oracle."""
     done: list[Change] = []
     for _, records, expected in PAGE:
-        for word, id, *name, at in of_page(records):
-            kind = RowKind.UPDATE_AFTER if word == "set" else RowKind.DELETE
-            done.append(Change(kind, id, {"name": name}, (), (int(at),)))
-        found = [
-            [id, *row.row["name"], str(row.start), "-" if row.end is None else str(row.end)]
-            for id, history in sorted(intervals(done).items(), key=str)
-            for row in history
-        ]
-        assert found == of_page(expected)
+        done += changes_of(records)
+        assert of_oracle(done) == of_page(expected)
+
+
+def changes_of(records: str) -> Iterator[Change]:
+    for word, id, *name, at in of_page(records):
+        kind = RowKind.UPDATE_AFTER if word == "set" else RowKind.DELETE
+        yield Change(kind, id, {"name": name}, (), (int(at),))
+
+
+def of_oracle(done: Sequence[Change]) -> list[list[str]]:
+    return [
+        [str(id), *row.row["name"], str(row.start), "-" if row.end is None else str(row.end)]
+        for id, history in sorted(intervals(done).items(), key=str)
+        for row in history
+    ]
 
 
 def test_a_late_record_splits_a_row(make: Callable[..., World]) -> None:

@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from bridge.definition import DeltaTarget, History
+from bridge.definition import DeltaTarget
 from bridge.delta import change_feed
 from bridge.delta.delta_errors import feed_errors
 from bridge.delta.table import Table, create_table
 from bridge.delta.timeline import history_fields
 from bridge.errors import GapError, TableError
+from bridge.history_columns import History
 from bridge.pipelines.scripts import source_tables
 from bridge.pipelines.scripts.source_tables import SourceRange
 from bridge.pipelines.scripts.state import ScriptState
