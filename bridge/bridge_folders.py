@@ -117,6 +117,10 @@ def publish_log_batch(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
+SCRATCH_ATTEMPTS = 100
+"""How often a file is written again whose scratch file is gone, which runs that begin delete."""
+
+
 def scratch_name(name: str) -> str:
     """A hidden name, never used before, for a file that is to be renamed to `name` once it is complete."""
     return f".{name}.{uuid.uuid4().hex}.tmp"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bridge.bridge_folders import scratch_name
+from bridge.bridge_folders import SCRATCH_ATTEMPTS, scratch_name
 from bridge.errors import BridgeError
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -129,7 +129,7 @@ class HadoopFolder:
     def _open(self, path: str) -> tuple[Any, Any]:
         return self._hadoop.open(f"{self._folder}/{path}")
 
-    def _rename(self, system: Any, final: Any, data: bytes) -> bool:
+    def _rename(self, system: Any, final: Any, data: bytes, attempt: int = 1) -> bool:
         hadoop, conf = self._hadoop.jvm.org.apache.hadoop.fs, self._hadoop.conf()
         scratch = hadoop.Path(final.getParent(), scratch_name(final.getName()))
         no_overwrite = self._hadoop.new_array(hadoop.Options.Rename, 1)
@@ -141,8 +141,9 @@ class HadoopFolder:
             names = _java_names(error)
             if "FileAlreadyExistsException" in names:
                 return False
-            if "FileNotFoundException" in names:  # a run that begins has deleted it with those of killed runs
-                return not system.exists(final) and self._rename(system, final, data)
+            if "FileNotFoundException" in names and attempt < SCRATCH_ATTEMPTS:
+                # A run that begins has deleted it with those of killed runs.
+                return not system.exists(final) and self._rename(system, final, data, attempt + 1)
             raise
         finally:
             system.delete(scratch, False)

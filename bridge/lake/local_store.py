@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bridge.bridge_folders import scratch_name
+from bridge.bridge_folders import SCRATCH_ATTEMPTS, scratch_name
 from bridge.errors import BridgeError
 from bridge.lake.store import Head, Ranges, Source
 
@@ -72,18 +72,24 @@ class LocalStore:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Store`. A hard link, as a rename would replace a file."""
         final = self._at(path)
-        self._make(final.parent)
-        scratch = final.with_name(scratch_name(final.name))
-        try:
-            _write(scratch, data)
-            os.link(scratch, final)
-        except FileExistsError:
-            return False
-        except FileNotFoundError:
-            # A run that begins has deleted the scratch file with those of killed runs.
-            return not final.exists() and self.put_if_absent(path, data)
-        finally:
-            scratch.unlink(missing_ok=True)
+        for attempt in range(1, SCRATCH_ATTEMPTS + 1):
+            self._make(final.parent)
+            scratch = final.with_name(scratch_name(final.name))
+            try:
+                _write(scratch, data)
+                os.link(scratch, final)
+            except FileExistsError:
+                return False
+            except FileNotFoundError:
+                # A run that begins has deleted the scratch file with those of killed runs.
+                if final.exists():
+                    return False
+                if attempt == SCRATCH_ATTEMPTS:
+                    raise
+                continue
+            finally:
+                scratch.unlink(missing_ok=True)
+            break
         sync(final.parent)
         return True
 

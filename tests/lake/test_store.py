@@ -62,6 +62,19 @@ def test_of_several_writers_one_creates_a_file(store: Store) -> None:
     assert first and again and first.stamp != again.stamp
 
 
+def test_a_scratch_file_that_is_gone_each_time_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(scratch: Path, _: Path) -> None:
+        scratch.unlink()
+        raise FileNotFoundError(2, "No such file or directory", str(scratch))
+
+    monkeypatch.setattr("bridge.lake.local_store.os.link", link)
+    with pytest.raises(FileNotFoundError, match="file"):
+        LocalStore(str(tmp_path)).put_if_absent("file", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_writer_whose_scratch_file_a_beginning_run_deletes_writes_again(tmp_path: Path) -> None:
     store, ended = LocalStore(str(tmp_path)), threading.Event()
 
