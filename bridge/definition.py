@@ -243,6 +243,8 @@ class DeltaTarget:
     """`delta.history: append`: its columns are among those of `Topic.schema`, which has no PRIMARY KEY then."""
     aggregate: Mapping[str, ColumnRule] = field(default_factory=dict)
     """`delta.aggregate`: the columns whose values are combined with those of the row, in the order of the DDL."""
+    owner: str = ""
+    """The pipeline whose columns `merge_columns` are, where what a pipeline file says of changes is recorded."""
 
     @property
     def history_columns(self) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ def _substituted(document: Document, ddl: Ddl, substitution: Substitution) -> Dd
 def _definition(file: PipelineFile, topic: Topic, base: str) -> Definition:
     mode, _, value = file.publish.start.partition(":")
     trigger = file.run.trigger
-    delta = _delta(file.delta, topic, base)
+    delta = _delta(file.delta, topic, base, file.name)
     quality = _quality(file.quality, file.delta, base) if file.quality else None
     if delta.aggregate and quality is not None and quality.gate is not None:
         raise DefinitionError(
@@ -263,7 +263,7 @@ def _topic_creation(section: CreateSection | None, topic: Topic) -> TopicCreatio
     return TopicCreation(section.partitions, section.replication, {**compacted, **section.config})
 
 
-def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
+def _delta(section: DeltaSection, topic: Topic, base: str, pipeline: str) -> DeltaTarget:
     path = None if section.path is None else resolved_path(base, section.path)
     for name in section.cluster_by:
         if name not in topic.schema.names:
@@ -299,6 +299,7 @@ def _delta(section: DeltaSection, topic: Topic, base: str) -> DeltaTarget:
         if section.history == "append"
         else None,
         aggregate=column_rules(section.aggregate, topic),
+        owner=pipeline if section.merge_columns else "",
     )
     refuse_unfit_truncates(found, topic, "delta.{}")
     refuse_unfit_first_row(found, topic, "delta.{}")

@@ -176,15 +176,16 @@ class DeltaSection(Section):
             if self.history is None:
                 raise ValueError("history-columns has no effect without history; set history, or remove it")
             validators.check_history_columns(self.history_columns, self.history)
-        used = {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
-        used |= {"ignore-null-updates": bool(self.ignore_null_updates)}
+        used = {"ignore-null-updates": bool(self.ignore_null_updates)}
         used |= {"soft-delete": self.soft_delete is not None, "truncate: apply": self.truncate == "apply"}
         used |= {"apply-as-truncate": self.apply_as_truncate is not None}
         used |= {"first-row": self.first_row, "ignore-delete": self.ignore_delete}
         used |= {"update-columns": self.update_columns is not None, "aggregate": bool(self.aggregate)}
-        for key, is_used in used.items():
+        interval = self.history in ("scd2", "bitemporal")
+        for key, is_used in {**used, f"history: {self.history}": interval}.items():
             if is_used and self.merge_columns:
                 raise ValueError(f"{key} cannot be combined with merge-columns; remove one of them")
+        used |= {"sequence-by": is_ordered, "apply-as-delete": self.apply_as_delete is not None}
         for key, is_used in {**used, "merge-columns": bool(self.merge_columns)}.items():
             if is_used and self.history == "append":
                 raise ValueError(

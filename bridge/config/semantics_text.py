@@ -57,6 +57,8 @@ def _deletions(target: DeltaTarget) -> list[str]:
         found.append(f"a deletion sets {target.soft_delete} and leaves the row")
     elif target.history is not None:
         found.append("a deletion ends the interval")
+    elif target.merge_columns:
+        found.append("a deletion sets them to NULL, and deletes the row where no other column has a value")
     else:
         found.append("a deletion deletes the row")
     if target.apply_as_delete is not None:

@@ -24,11 +24,13 @@ from bridge.delta.table import (
     exists,
     open_table,
     set_properties,
-    unset_property,
+    unset_properties,
 )
 from bridge.delta.table_checks import (
+    OF_EACH_PIPELINE,
     OWN_COLUMNS_PREFIX,
     PIPELINE_PROPERTY,
+    moved_properties,
     refuse_clustering,
     refuse_identities,
     refuse_schema_mismatch,
@@ -165,19 +167,21 @@ def _claim(
     name = OWN_COLUMNS_PREFIX + pipeline
     before = found.properties.get(name)
     if before is None or claims(target, {name: before})[pipeline] != wanted:
-        _commit(target, lambda: set_properties(spark, target, {name: wanted.to_json()}), "claiming columns")
+        mark = {name: wanted.to_json(), **moved_properties(target, found.properties)}
+        _commit(target, lambda: set_properties(spark, target, mark), "claiming columns")
         try:
             _refuse_owned(target, described(spark, target).properties, pipeline, wanted)
         except TableError:
             _commit(target, lambda: _take_back(spark, target, name, before), "taking a claim back")
             raise
     if PIPELINE_PROPERTY in found.properties:
-        _commit(target, lambda: unset_property(spark, target, PIPELINE_PROPERTY), "sharing the table")
+        names = (PIPELINE_PROPERTY, *OF_EACH_PIPELINE)
+        _commit(target, lambda: unset_properties(spark, target, *names), "sharing the table")
 
 
 def _take_back(spark: SparkSession, target: DeltaTarget, name: str, before: str | None) -> None:
     if before is None:
-        unset_property(spark, target, name)
+        unset_properties(spark, target, name)
     else:
         set_properties(spark, target, {name: before})
 

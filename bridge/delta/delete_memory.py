@@ -23,7 +23,7 @@ from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.optimize_vacuum import FILE_RETENTION, LOG_RETENTION, optimize, vacuum
 from bridge.delta.table import Table, create_by_sql, described, exists, open_table
-from bridge.delta.table_checks import COLUMN_MAPPING, MEMORY_PROPERTY, sql_name
+from bridge.delta.table_checks import COLUMN_MAPPING, MEMORY_PROPERTY, property_of, sql_name
 from bridge.metrics import now_ms
 from bridge.storage import list_names
 
@@ -53,9 +53,10 @@ class DeleteMemory:
     @classmethod
     def open(cls, table: Table, key: Sequence[str]) -> DeleteMemory:
         """Open the memory of `table` for its key, its order and its MEMORY_PROPERTY; creates it where it is absent. A
-        type that was widened is widened here. Memories of other orders stay as they are."""
+        type that was widened is widened here. Memories of other orders stay as they are, and so do those of other
+        pipelines of a shared table, which order by columns of their own."""
         names = (*key, *table.target.sequence_by)
-        began = table.properties.get(MEMORY_PROPERTY, "")
+        began = table.properties.get(property_of(table.target, MEMORY_PROPERTY), "")
         target = DeltaTarget(path=deleted_folder(table.location, table.id, names, began))
         fields = [f for f in table.fields if f.name in names] + [T.StructField(DELETED_AT, T.TimestampType())]
         # A name that Parquet forbids needs column mapping here, too.
@@ -75,13 +76,17 @@ class DeleteMemory:
         return DeleteMemory(self.table.on(spark), self.key, self.stored.on(spark))
 
     def others(self) -> Iterator[DeleteMemory]:
-        """The memories that other orders of the same table have left, for `forget`: a RESTORE brings an order back."""
+        """The memories that other orders of the same table have left, for `forget`: a RESTORE brings an order back.
+        Of a shared table only those of the pipeline's columns."""
         folder, own = str(self.stored.target.path).rsplit("/", 1)
         spark = self.stored.spark
         for name in list_names(spark, folder):
             target = DeltaTarget(path=f"{folder}/{name}")
             if name != own and exists(spark, target):
                 fields = described(spark, target).schema.fields
+                names = {f.name for f in fields} - {DELETED_AT}
+                if self.table.target.merge_columns and not names <= set(self.table.columns):
+                    continue
                 yield replace(self, stored=open_table(spark, target, fields, feed=False))
 
     def is_empty(self) -> bool:

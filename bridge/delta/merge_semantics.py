@@ -337,23 +337,27 @@ def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     )
 
 
-def merge_own_columns(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
+def merge_own_columns(
+    columns: Sequence[str], key: Sequence[str], *, sequence: tuple[str, ...] = ()
+) -> MergeStatement:
     """Make the columns outside the key, which are the definition's own, those of its topic (ADR 037).
 
     The table may have other columns, which other pipelines write and this statement never changes. An add sets the own
     columns of its key, and inserts the row where the table has none. A retraction sets them to NULL. So does an add
     whose own columns are all NULL: it is the same row. A row of which no column outside the key has a value is deleted
     or not inserted, so that the table depends on the topics alone, and not on the order of their batches. Changes have
-    at most one row for each key.
+    at most one row for each key. With `sequence`, own columns, a change that is older than these of its row has no
+    effect, as in `upsert_by_sequence`.
     """
     own = tuple(name for name in columns if name not in key)
-    empty = Retracts(or_null=own)
+    empty: Condition = Retracts(or_null=own)
+    takes, sets = (NotOlder(sequence, of) if sequence else of for of in (empty, Not(empty)))
     return MergeStatement(
         tuple(key),
         matched=(
-            Delete(when=empty, if_others_null=True),
-            Update(own, if_differs=own, when=empty, to_null=True),
-            Update(own, if_differs=own, when=Not(empty)),
+            Delete(when=takes, if_others_null=True),
+            Update(own, if_differs=own, when=takes, to_null=True),
+            Update(own, if_differs=own, when=sets),
         ),
         insert=Insert(tuple(columns), when=Not(empty)),
     )
@@ -364,6 +368,8 @@ def semantics_of(target: DeltaTarget) -> MergeSemantics:
     `row_key`, which depend on the sequences of all changes already (`timeline`)."""
     if target.history is not None:
         return upsert_by_key
+    if target.merge_columns:
+        return partial(merge_own_columns, sequence=target.sequence_by)
     if target.sequence_by:
         return partial(upsert_by_sequence, sequence=target.sequence_by)
     if target.first_row:
@@ -372,4 +378,4 @@ def semantics_of(target: DeltaTarget) -> MergeSemantics:
         return partial(aggregate_by_key, rules=target.aggregate)
     if target.soft_delete is not None:
         return partial(soft_delete_by_key, deleted_at=target.soft_delete)
-    return merge_own_columns if target.merge_columns else upsert_by_key
+    return upsert_by_key

@@ -41,6 +41,7 @@ from bridge.delta.table_checks import (
     ExtraColumns,
     is_on,
     new_properties,
+    property_of,
     refuse_clustering,
     refuse_hidden_loss,
     refuse_identities,
@@ -198,7 +199,7 @@ def create_if_absent(
     """
     properties = new_properties(fields, target.properties, pipeline, appends=appends, mark=mark)
     if semantics := semantics_property(target):
-        properties[SEMANTICS_PROPERTY] = semantics
+        properties[property_of(target, SEMANTICS_PROPERTY)] = semantics
     if not exists(spark, target) and not create_by_commit(spark, target, fields, properties):
         storage.make_local_folder(spark, target.path)
         try:
@@ -323,10 +324,11 @@ def set_properties(spark: SparkSession, target: DeltaTarget, properties: Mapping
         spark.sql(f"ALTER TABLE {sql_name(target)} SET TBLPROPERTIES ({_properties_sql(properties)})")
 
 
-def unset_property(spark: SparkSession, target: DeltaTarget, name: str) -> None:
-    """Remove a property of a table, if it has it, in a commit of its own."""
+def unset_properties(spark: SparkSession, target: DeltaTarget, *names: str) -> None:
+    """Remove properties of a table, those that it has, in a commit of its own."""
+    listed = ", ".join(map(literal, names))
     with table_errors(target):
-        spark.sql(f"ALTER TABLE {sql_name(target)} UNSET TBLPROPERTIES IF EXISTS ({literal(name)})")
+        spark.sql(f"ALTER TABLE {sql_name(target)} UNSET TBLPROPERTIES IF EXISTS ({listed})")
 
 
 def newest_in_history(delta: HandleOfTable) -> int:

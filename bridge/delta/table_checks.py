@@ -36,6 +36,9 @@ MEMORY_PROPERTY = "bridge.delete-memory"
 ONCE_PROPERTY = "bridge.once"
 """Table property with the places from which `bridge ingest --once` has added rows, as JSON; absent without any."""
 
+OF_EACH_PIPELINE = (SEMANTICS_PROPERTY, MEMORY_PROPERTY, ONCE_PROPERTY)
+"""Those that each pipeline of a shared table has of its own: see `property_of`."""
+
 CONSUMERS_PREFIX = "bridge.consumers."
 """Prefix of the table properties that name the tables of states (`run.state`) in which publishes are registered."""
 
@@ -71,6 +74,18 @@ def semantics_property(target: DeltaTarget) -> str | None:
     return json.dumps(target.change_semantics, ensure_ascii=False) if target.change_semantics else None
 
 
+def property_of(target: DeltaTarget, name: str) -> str:
+    """The name that one of the three properties has for the target: each pipeline of a shared table has its own."""
+    return f"{name}.{target.owner}" if target.merge_columns else name
+
+
+def moved_properties(target: DeltaTarget, properties: Mapping[str, str]) -> dict[str, str]:
+    """The three properties of a table that was one pipeline's alone, by their names in a shared one."""
+    if PIPELINE_PROPERTY not in properties:
+        return {}
+    return {property_of(target, name): properties[name] for name in OF_EACH_PIPELINE if name in properties}
+
+
 def sql_name(target: DeltaTarget) -> str:
     """The name of the target in a SQL statement."""
     return target.table or "delta." + quote(str(target.path))
@@ -91,8 +106,9 @@ def new_properties(
     """
     refuse_names(fields)
     for name in wanted:
-        own = (PIPELINE_PROPERTY, SEMANTICS_PROPERTY, MEMORY_PROPERTY, ONCE_PROPERTY)
-        if name in own or name.startswith((OWN_COLUMNS_PREFIX, CONSUMERS_PREFIX)):
+        own = (PIPELINE_PROPERTY, *OF_EACH_PIPELINE)
+        prefixes = (OWN_COLUMNS_PREFIX, CONSUMERS_PREFIX, *(f"{each}." for each in OF_EACH_PIPELINE))
+        if name in own or name.startswith(prefixes):
             raise DefinitionError(f"delta.properties: {name!r} is set by the bridge; leave it out")
     properties = {CHANGE_FEED_PROPERTY: "true", _VECTORS: "true"}
     if any(_NEEDS_MAPPING & set(name) for name in _all_names(T.StructType(list(fields)))):

@@ -57,7 +57,7 @@ def run(bench: Bench, part: Part) -> None:
         part.take("records")
         expect_refusal(lambda: bench.define(part, topic, cut=cut), error)
         return
-    definition = bench.define(part, topic, cut=cut, sections=sections)
+    definition = bench.define(part, topic, cut=cut, sections=sections + _ingest_section(part))
     _Ingest(bench, part, topic, definition).through(steps, error)
 
 
@@ -76,6 +76,10 @@ def from_elsewhere(part: Part) -> Part:
 class _Ingest:
     def __init__(self, bench: Bench, part: Part, topic: str, definition: Definition) -> None:
         self.bench, self.part, self.topic, self.definition = bench, part, topic, definition
+        self.others = [
+            bench.define(Part(more, part), topic, name=f"case{n}", sections=_ingest_section(part))
+            for n, more in enumerate(part.own("more_pipelines") or [])
+        ]
         self.shape = self._shape()
         self.summary = Summary("", "ingest")
 
@@ -131,6 +135,8 @@ class _Ingest:
 
     def _ingest(self) -> None:
         done = ingest(self.bench.world.spark, self.definition)
+        for definition in self.others:
+            ingest(self.bench.world.spark, definition)
         bad = self.summary.bad_records + done.bad_records
         self.summary = Summary("", "ingest", bad_records=bad)
 
@@ -184,6 +190,11 @@ def _check_moment(raised: BridgeError, when: str) -> None:
         raise raised
     if when == "decode" and not isinstance(raised, BadRecordError):
         raise Mismatch(f"wanted a bad record; got {type(raised).__name__}: {raised}") from raised
+
+
+def _ingest_section(part: Part) -> str:
+    section = part.take("ingest")
+    return "" if section is None else f"ingest: {json.dumps(section)}\n"
 
 
 def _cut(part: Part) -> int | None:

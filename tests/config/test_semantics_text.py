@@ -12,6 +12,7 @@ from tests.config.files import WHOLE, loaded
 DDL = "id BIGINT, note STRING,"
 COLUMNS = "id BIGINT, note STRING, n INT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL, cols ARRAY<STRING>,"
 LAST, DELETES = "the last change of a key counts, by its position in the topic", "a deletion deletes the row"
+EMPTIES = "a deletion sets them to NULL, and deletes the row where no other column has a value"
 GREATEST = (
     "the change of a key with the greatest at counts, also a late one; deleted keys are remembered for "
 )
@@ -43,7 +44,12 @@ GREATEST = (
         ),
         (
             "merge-columns: [note, n, cols, at], ",
-            f"{LAST}; it sets note, n, at, cols of a row that other pipelines write, too; {DELETES}",
+            f"{LAST}; it sets note, n, at, cols of a row that other pipelines write, too; {EMPTIES}",
+        ),
+        (
+            "merge-columns: all, sequence-by: at, apply-as-delete: n < 0, ",
+            f"{GREATEST}7 d; it sets note, n, at, cols of a row that other pipelines write, too; {EMPTIES}; a record "
+            "is one where n < 0",
         ),
         (
             "update-columns: cols, ignore-null-updates: [n], ",

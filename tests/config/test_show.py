@@ -85,6 +85,7 @@ def test_the_other_sections(shown: dict[str, Any], tmp_path: Path) -> None:
         "ignores_all_nulls": False,
         "append_history": None,
         "aggregate": {},
+        "owner": "",
     }
     assert shown["delta"] == {"path": str(tmp_path / "lake/orders"), **defaults}
     assert shown["merge"] == {

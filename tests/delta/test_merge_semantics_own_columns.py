@@ -26,6 +26,7 @@ from bridge.delta.merge_semantics import (
     Insert,
     MergeStatement,
     Not,
+    NotOlder,
     Retracts,
     Update,
     merge_own_columns,
@@ -215,7 +216,16 @@ def test_the_statement() -> None:
         ),
         insert=Insert(("id", "a", "b c"), when=Not(empty)),
     )
-    assert semantics_of(DeltaTarget("t", merge_columns=("a",))) is merge_own_columns
+    takes, sets = (
+        NotOlder(("s",), Retracts(or_null=("a", "s"))),
+        NotOlder(("s",), Not(Retracts(or_null=("a", "s")))),
+    )
+    ordered = DeltaTarget("t", merge_columns=("a", "s"), sequence_by=("s",))
+    assert semantics_of(ordered)(["id", "a", "s"], ["id"]).matched == (
+        Delete(when=takes, if_others_null=True),
+        Update(("a", "s"), if_differs=("a", "s"), when=takes, to_null=True),
+        Update(("a", "s"), if_differs=("a", "s"), when=sets),
+    )
     assert semantics_of(DeltaTarget("t")) is upsert_by_key
 
 

@@ -31,7 +31,7 @@ from bridge.delta.ingest_progress import read_progress
 from bridge.delta.merge_semantics import semantics_of
 from bridge.delta.schema_evolution import widens
 from bridge.delta.table import Table, open_table, set_properties
-from bridge.delta.table_checks import ONCE_PROPERTY
+from bridge.delta.table_checks import ONCE_PROPERTY, property_of
 from bridge.errors import BadRecordError, DefinitionError
 from bridge.ingest_progress import IngestProgress
 from bridge.kafka import admin, source
@@ -174,10 +174,11 @@ class _Once:
             own = admin.resolve(self.definition.topic).names
             if set(self.source.topic(self.definition.topic).names) <= set(own):
                 return
-        places = json.loads(table.properties.get(ONCE_PROPERTY, "[]"))
+        name = property_of(table.target, ONCE_PROPERTY)
+        places = json.loads(table.properties.get(name, "[]"))
         if str(self.source) not in places:
             kept = [*places, str(self.source)][-_MOST_PLACES:]
-            set_properties(self.spark, table.target, {ONCE_PROPERTY: json.dumps(kept, ensure_ascii=False)})
+            set_properties(self.spark, table.target, {name: json.dumps(kept, ensure_ascii=False)})
 
     def _decoded(self, definition: Definition, table: Table, persist: Persist, stack: ExitStack) -> Decoded:
         if self.source.kind == "topic":

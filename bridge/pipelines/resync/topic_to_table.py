@@ -25,7 +25,13 @@ from bridge.delta.merge_semantics import INSERT_ALWAYS, merge_own_columns, repai
 from bridge.delta.merge_spark import SparkEngine
 from bridge.delta.rows_taken_back import following
 from bridge.delta.table import Table
-from bridge.delta.table_checks import MEMORY_PROPERTY, ONCE_PROPERTY, SEMANTICS_PROPERTY, semantics_property
+from bridge.delta.table_checks import (
+    MEMORY_PROPERTY,
+    ONCE_PROPERTY,
+    SEMANTICS_PROPERTY,
+    property_of,
+    semantics_property,
+)
 from bridge.delta.timeline import Timeline
 from bridge.errors import DefinitionError, GapError, TableError
 from bridge.ingest_progress import IngestProgress
@@ -127,11 +133,12 @@ def _refuse_rows_from_elsewhere(definition: Definition) -> None:
 
 
 def _refuse_rows_of_once(table: Table) -> None:
-    if places := json.loads(table.properties.get(ONCE_PROPERTY, "[]")):
+    name = property_of(table.target, ONCE_PROPERTY)
+    if places := json.loads(table.properties.get(name, "[]")):
         raise DefinitionError(
             f"table {table}: `bridge ingest --once` has added rows of {', '.join(places)}, and a resync would delete "
             "those that the topic does not have. RESTORE the table to a version that is right: `bridge ingest` "
-            f"continues from there; if all rows are in the topic, too, UNSET the table property {ONCE_PROPERTY!r}"
+            f"continues from there; if all rows are in the topic, too, UNSET the table property {name!r}"
         )
 
 
@@ -224,7 +231,7 @@ class _Run:
                 self.lease.check()
                 memory = progress.run if definition.delta.sequence_by and self._begins_anew else None
                 if definition.delta.sequence_by:
-                    began = {} if memory is None else {MEMORY_PROPERTY: memory}
+                    began = {} if memory is None else {property_of(table.target, MEMORY_PROPERTY): memory}
                     remembering = replace(table, properties={**table.properties, **began})
                     DeleteMemory.open(remembering, definition.primary_key).remember(folded)
                 version = self._write(differences, sum(changed.values()), progress)
@@ -245,7 +252,8 @@ class _Run:
     @cached_property
     def _begins_anew(self) -> bool:
         """Whether deletions that are remembered are of another order, or of another topic of the same name."""
-        if self.table.properties.get(SEMANTICS_PROPERTY) != semantics_property(self.table.target):
+        target, found = self.table.target, self.table.properties
+        if found.get(property_of(target, SEMANTICS_PROPERTY)) != semantics_property(target):
             return True
         if not self.definition.delta.sequence_by:
             return False

@@ -27,7 +27,7 @@ from bridge.delta.table import (
     exists,
     open_table,
     set_properties,
-    unset_property,
+    unset_properties,
 )
 from bridge.delta.table_checks import (
     MEMORY_PROPERTY,
@@ -35,7 +35,9 @@ from bridge.delta.table_checks import (
     SEMANTICS_PROPERTY,
     ExtraColumns,
     belongs_to,
+    moved_properties,
     new_properties,
+    property_of,
     semantics_property,
 )
 from bridge.delta.timeline import history_fields
@@ -112,7 +114,8 @@ def ingest_table(
         # Elsewhere a batch may be merged twice, and would be added twice (txn_settings.merging).
         require(spark, Feature.SETTINGS, "a sum (delta.aggregate)")
     if changes and target.merge_columns:
-        return open_shared_table(spark, target, fields, pipeline=name, key=definition.primary_key)
+        shared = open_shared_table(spark, target, fields, pipeline=name, key=definition.primary_key)
+        return _alike(shared, definition, any_semantics=any_semantics, changes=True)
     if not exists(spark, target):
         if changes:
             return create_table(spark, target, fields, pipeline=name, appends=appends)
@@ -150,11 +153,16 @@ def ingest_table(
         merge_schema(spark, target, deletion_field(target), pipeline=name)
     table = open_table(spark, target, fields, extra_columns=extra)
     if target.merge_columns:
-        return table
+        table = replace(table, properties={**table.properties, **moved_properties(target, table.properties)})
+        return _alike(table, definition, any_semantics=any_semantics, changes=False)
     known, now = recorded_history(table.properties), target.history or target.append_history
     if known is not None and (type(known), len(known.columns)) != (type(now), len(target.history_columns)):
         raise _other_history(target, known)
     table = claim(table, name, appends=appends, changes=changes)
+    return _alike(table, definition, any_semantics=any_semantics, changes=changes)
+
+
+def _alike(table: Table, definition: Definition, *, any_semantics: bool, changes: bool) -> Table:
     if not any_semantics:
         refuse_other_semantics(table, definition)
         if changes:
@@ -182,14 +190,15 @@ def recorded_history(properties: Mapping[str, str]) -> History | AppendHistory |
 def record_semantics(table: Table, memory: str | None = None) -> None:
     """Have the table say how its changes are applied, in a commit of its own where it does not. `memory` is the run
     whose resync has begun the memory of deleted keys anew."""
-    semantics = semantics_property(table.target)
-    if memory is None and table.properties.get(SEMANTICS_PROPERTY) == semantics:
+    target = table.target
+    semantics, name = semantics_property(target), property_of(target, SEMANTICS_PROPERTY)
+    if memory is None and table.properties.get(name) == semantics:
         return
     if semantics is None:
-        unset_property(table.spark, table.target, SEMANTICS_PROPERTY)
+        unset_properties(table.spark, target, name)
     else:
-        began = {} if memory is None else {MEMORY_PROPERTY: memory}
-        set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: semantics, **began})
+        began = {} if memory is None else {property_of(target, MEMORY_PROPERTY): memory}
+        set_properties(table.spark, target, {name: semantics, **began})
 
 
 def record_running_resync(table: Table) -> None:
@@ -197,13 +206,14 @@ def record_running_resync(table: Table) -> None:
     semantics = table.target.change_semantics
     kept = {key: value for key, value in semantics.items() if key.startswith("history")}
     running = json.dumps({_RESYNC: _shown(semantics), **kept}, ensure_ascii=False)
-    set_properties(table.spark, table.target, {SEMANTICS_PROPERTY: running})
+    name = property_of(table.target, SEMANTICS_PROPERTY)
+    set_properties(table.spark, table.target, {name: running})
 
 
 def refuse_other_semantics(table: Table, definition: Definition) -> None:
     """Raise TableError if this pipeline's changes were applied by another `change_semantics` than that of `definition`,
     and after a resync to another one that did not end."""
-    found = table.properties.get(SEMANTICS_PROPERTY)
+    found = table.properties.get(property_of(table.target, SEMANTICS_PROPERTY))
     if found == semantics_property(definition.delta) or read_progress(table, definition.name) is None:
         return
     before, now = json.loads(found) if found else {}, definition.delta.change_semantics
