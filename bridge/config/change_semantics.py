@@ -257,15 +257,25 @@ def refuse_unfit_truncates(target: DeltaTarget, topic: Topic, keys: str) -> None
         raise OptionError(
             f"{given}: the DDL has no PRIMARY KEY, so only rows are added; {way_out}, or declare one"
         )
+    no_row = [
+        name
+        for name in target.sequence_by
+        if target.sequence_metadata.get(name, "value.").startswith("value.")
+    ]
+    if no_row and target.apply_as_truncate is None:
+        raise OptionError(
+            f"{given}: a truncate of format {topic.value.name!r} has no row, so no {no_row[0]!r} by which "
+            f"{keys.format('sequence-by')} orders it; {way_out}, or order by a column METADATA FROM 'timestamp'"
+        )
     if topic.pattern is not None or len(topic.names) > 1:
         raise OptionError(
             f"{given}: the table has rows of several topics, and a truncate is of one of them; {way_out}, or read one "
             "topic"
         )
-    if target.sequence_by:
+    if target.history is not None:
         raise OptionError(
-            f"{given}: apply cannot be combined with {keys.format('sequence-by')}, as late records would need to know "
-            f"the truncate; {way_out}, or remove the other"
+            f"{given}: apply cannot be combined with {keys.format('history')}, which keeps the rows that were valid "
+            f"before; {way_out}, or remove the other"
         )
     if target.soft_delete is not None:
         raise OptionError(

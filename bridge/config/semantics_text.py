@@ -71,6 +71,11 @@ def _truncates(target: DeltaTarget) -> list[str]:
     which = "" if condition is None else f" (a record where {condition.expression})"
     if target.truncate is Truncate.REFUSE:
         return [f"a truncate{which} stops the run"] if which else []
-    return [
-        f"a truncate{which} " + ("deletes all rows" if target.truncate is Truncate.APPLY else "has no effect")
-    ]
+    if target.truncate is Truncate.IGNORE:
+        return [f"a truncate{which} has no effect"]
+    which_rows = (
+        f"rows whose {', then '.join(target.sequence_by)} is not greater"
+        if target.sequence_by
+        else "all rows"
+    )
+    return [f"a truncate{which} deletes {which_rows}"]

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.bridge_folders import deleted_folder
-from bridge.columns import col, retracts, same_key
+from bridge.columns import col, frame_of, retracts, same_key
 from bridge.console import duration
-from bridge.definition import DeltaTarget
+from bridge.definition import DeltaTarget, Truncate
 from bridge.delta.delta_errors import retry_conflicts, table_errors
 from bridge.delta.file_pruning import key_predicate
 from bridge.delta.optimize_vacuum import FILE_RETENTION, LOG_RETENTION, optimize, vacuum
+from bridge.delta.sequence_floor import Floor
 from bridge.delta.table import Table, create_by_sql, described, exists, open_table
 from bridge.delta.table_checks import COLUMN_MAPPING, MEMORY_PROPERTY, property_of, sql_name
 from bridge.metrics import now_ms
@@ -49,6 +50,9 @@ class DeleteMemory:
     """The table that the keys are deleted from; `target.sequence_by` orders its changes."""
     key: tuple[str, ...]
     stored: Table
+    floor: Floor | None = None
+    """That of the truncates that were applied, under `delta.truncate: apply`. It is never forgotten: its row, without
+    DELETED_AT and a key, is one."""
 
     @classmethod
     def open(cls, table: Table, key: Sequence[str]) -> DeleteMemory:
@@ -69,11 +73,16 @@ class DeleteMemory:
                 cast = rows.select(*(col(f.name).cast(f.dataType) for f in fields))
                 writer = cast.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
                 writer.save(str(target.path))
-        return cls(table, tuple(key), open_table(table.spark, target, fields, feed=False))
+        opened = cls(table, tuple(key), open_table(table.spark, target, fields, feed=False))
+        return opened._with_floor() if table.target.truncate is Truncate.APPLY else opened
+
+    def _with_floor(self) -> DeleteMemory:
+        rows = self.stored.delta().toDF().where(col(DELETED_AT).isNull())
+        return replace(self, floor=Floor.of(rows, self.table.target.sequence_by))
 
     def on(self, spark: SparkSession) -> DeleteMemory:
         """The same memory in another session."""
-        return DeleteMemory(self.table.on(spark), self.key, self.stored.on(spark))
+        return replace(self, table=self.table.on(spark), stored=self.stored.on(spark))
 
     def others(self) -> Iterator[DeleteMemory]:
         """The memories that other orders of the same table have left, for `forget`: a RESTORE brings an order back.
@@ -102,7 +111,10 @@ class DeleteMemory:
         return rows.join(keys, same_key(self.key, "m", "k"), "left_semi")
 
     def without_older(self, changes: DataFrame) -> DataFrame:
-        """Leave out those of the persisted `changes`, one for each key, that are older than a deletion of their key."""
+        """Leave out those of the persisted `changes`, one for each key, that are older than a deletion of their key, or
+        not newer than a truncate."""
+        if self.floor is not None:
+            changes = changes.where(self.floor.is_below())
         of_batch = self.of_keys(changes).alias("m")
         is_older = same_key(self.key, "c", "m") & (self._sequence("c") < self._sequence("m"))
         return changes.alias("c").join(of_batch, is_older, "left_anti")
@@ -114,6 +126,28 @@ class DeleteMemory:
         rows = changes.where(retracts()).select(*columns, deleted_at)
         with table_errors(self.stored):
             rows.write.format("delta").mode("append").save(str(self.stored.target.path))
+
+    def remember_truncate(self, floor: Floor) -> DeleteMemory:
+        """Write the floor of a truncate, in place of a lesser one; returns the memory with the greater of the two."""
+        row = frame_of(self.stored.spark, floor.values, T.StructType(list(floor.fields)))
+        missing = [f for f in self.stored.fields if f.name not in row.columns]
+        row = row.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in missing))
+        with table_errors(self.stored):
+            row.select(*map(col, self.stored.columns)).write.format("delta").mode("append").save(
+                str(self.stored.target.path)
+            )
+        found = self._with_floor()
+        if found.floor is not None:
+            lesser = f"{DELETED_AT} IS NULL AND NOT ({found.floor.reached})"
+            retry_conflicts(
+                self.stored,
+                lambda: self.stored.spark.sql(
+                    f"DELETE FROM {sql_name(self.stored.target)} WHERE {lesser}"
+                ).collect(),
+                f"truncates of {self.table}:",
+                "start the run again",
+            )
+        return found
 
     def forget(self, reached_ms: int | None) -> str | None:
         """Remove the deletions that are older than `delta.delete-memory`; returns a warning that counts them, if any.

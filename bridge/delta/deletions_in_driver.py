@@ -34,9 +34,12 @@ class DeletionsInDriver:
             return self.engine.rows_of(memory.stored, changes, memory.key)
 
     def without_older(self, memory: DeleteMemory, changes: pa.Table) -> pa.Table:
-        """Leave out those of `changes`, one for each key, that are older than a deletion of their key."""
+        """Leave out those of `changes`, one for each key, that are older than a deletion of their key, or not newer
+        than a truncate."""
         import pyarrow as pa
 
+        if memory.floor is not None:
+            changes = changes.filter(pa.array(memory.floor.below(changes)))
         known = self.of_keys(memory, changes)
         if not known.num_rows:
             return changes

@@ -32,10 +32,12 @@ from bridge.delta.merge_semantics import (
     SOURCE,
     MergeSemantics,
     after_truncate,
+    after_truncate_by_sequence,
     kept_column,
     upsert_by_key,
 )
 from bridge.delta.merge_spark import SparkEngine
+from bridge.delta.sequence_floor import Floor
 from bridge.delta.table import Table
 from bridge.delta.timeline import Timeline
 from bridge.delta.txn_settings import committed_version
@@ -126,13 +128,15 @@ class Engines:
         adds: int,
         progress: IngestProgress,
         deletes_others: bool = False,
+        floor: Floor | None = None,
     ) -> MergeResult:
         """Merge `changes` as `merge_contract` promises; `adds` of them are +I and +U.
 
         They are a persisted frame, or the same columns in the driver as Arrow. Where a sequence orders them, those that
         are older than a remembered deletion of their key are left out, and deletions are remembered (`delete_memory`).
         Under `delta.history` there is one change for each key and sequence, and what is merged are the changes of
-        intervals that they make (`timeline`). With `deletes_others` rows that no change matches are deleted.
+        intervals that they make (`timeline`). With `deletes_others` rows that no change matches are deleted; where a
+        sequence orders changes, those that are not newer than `floor`, which is remembered: all changes are newer.
 
         Raises TableError, too, where `merge.engine` names an engine that does not support the table.
         """
@@ -142,15 +146,25 @@ class Engines:
         if self._memory is None:
             self._memory = DeleteMemory.open(table, key)
             self._remembers = not self._memory.is_empty()
+        semantics = self._semantics
+        if floor is not None:
+            self._why_spark(table, NotThisWay(DELETES_OTHERS))  # before anything is remembered
+            self._memory, self._remembers = self._memory.on(table.spark).remember_truncate(floor), True
+            by, others = table.target.sequence_by, floor.sql
+            semantics = partial(after_truncate_by_sequence, sequence=by, others=others)
         memory = self._memory.on(table.spark)
         try:
+            if floor is not None:
+                raise NotThisWay(DELETES_OTHERS)
             merged = self._merge_ordered(memory, changes, progress)
         except NotThisWay as reason:
             why = self._why_spark(table, reason)
             if table.target.history is not None:
                 by_spark = partial(self._merge_intervals, memory, progress=progress, reason=why)
             else:
-                by_spark = partial(self._merge_newer, memory, progress=progress, reason=why)
+                by_spark = partial(
+                    self._merge_newer, memory, progress=progress, reason=why, semantics=semantics
+                )
             merged = _on_frame(table, changes, by_spark)
         warning = None
         if self._remembers and time.monotonic() >= self._forget_at:
@@ -201,7 +215,12 @@ class Engines:
         return replace(merged, without_effect=without_effect)
 
     def _merge_newer(
-        self, memory: DeleteMemory, changes: DataFrame, progress: IngestProgress, reason: str
+        self,
+        memory: DeleteMemory,
+        changes: DataFrame,
+        progress: IngestProgress,
+        reason: str,
+        semantics: MergeSemantics,
     ) -> MergeResult:
         """Merge the changes that are not older than a deletion of their key by Spark; remembers the deletions among
         these first."""
@@ -213,7 +232,7 @@ class Engines:
                 memory.remember(newer)
                 self._remembers = True
             return self._merge_with_spark(
-                memory.table, newer, self._semantics, memory.key, row[0], progress, reason
+                memory.table, newer, semantics, memory.key, row[0], progress, reason
             )
         finally:
             if newer is not changes:

@@ -48,6 +48,7 @@ __all__ = [
     "Retracts",
     "Update",
     "after_truncate",
+    "after_truncate_by_sequence",
     "aggregate_by_key",
     "insert_first",
     "kept_column",
@@ -241,7 +242,9 @@ class MergeStatement:
     all_effective: bool = False
     """Every change is known to change a row, so that an engine need not look for those that do not."""
     deletes_others: bool = False
-    """Rows that no change matches are deleted."""
+    """Rows that no change matches are deleted,"""
+    others: str = ""
+    """and of these the ones for which this is true, as SQL over the row; "" for all."""
 
 
 MergeSemantics = Callable[[Sequence[str], Sequence[str]], MergeStatement]
@@ -318,6 +321,14 @@ def insert_first(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
 def after_truncate(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:
     """Make the table the fold of the changes after a truncate, whatever it had: other rows are deleted."""
     return replace(upsert_by_key(columns, key), deletes_others=True)
+
+
+def after_truncate_by_sequence(
+    columns: Sequence[str], key: Sequence[str], *, sequence: tuple[str, ...], others: str
+) -> MergeStatement:
+    """Do as `upsert_by_sequence` with changes that are newer than a truncate, and delete the `others` that it takes."""
+    newer = upsert_by_sequence(columns, key, sequence=sequence)
+    return replace(newer, deletes_others=True, others=others)
 
 
 def repair_by_key(columns: Sequence[str], key: Sequence[str]) -> MergeStatement:

@@ -155,7 +155,7 @@ def _execute(
     insert = statement.insert
     builder = builder.whenNotMatchedInsert(F.expr(insert.when.sql), _values(insert.columns))
     if statement.deletes_others:
-        builder = builder.whenNotMatchedBySourceDelete()
+        builder = builder.whenNotMatchedBySourceDelete(statement.others or None)
     rows = builder.execute().collect()
     return rows[0] if rows else None
 

@@ -387,7 +387,12 @@ def test_what_a_truncate_does(tmp_path: Path) -> None:
         (
             "truncate: apply, sequence-by: version",
             CDC,
-            "cannot be combined with delta.sequence-by, as late records",
+            "a truncate of format 'debezium-json' has no row, so no 'version' by which delta.sequence-by orders it",
+        ),
+        (
+            "truncate: apply, apply-as-truncate: note = 't', sequence-by: at, history: scd2",
+            CDC,
+            "cannot be combined with delta.history, which keeps the rows",
         ),
         (
             "truncate: apply, soft-delete: d",

@@ -71,6 +71,11 @@ GREATEST = (
             f"{LAST}; {DELETES}; a truncate (a record where n = 0) stops the run",
         ),
         (
+            "sequence-by: n, apply-as-truncate: n = 0, truncate: apply, ",
+            f"{GREATEST.replace('greatest at', 'greatest n')}7 d; {DELETES}; a truncate (a record where n = 0) deletes "
+            "rows whose n is not greater",
+        ),
+        (
             "apply-as-truncate: n = 0, truncate: apply, ",
             f"{LAST}; {DELETES}; a truncate (a record where n = 0) deletes all rows",
         ),

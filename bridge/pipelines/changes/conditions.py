@@ -53,7 +53,8 @@ def with_truncates(changes: DataFrame, definition: Definition) -> DataFrame:
             why = F.lit(f"{condition.name}: the record leaves out a value that it reads")
             bad = F.coalesce(col(BAD), F.when(unknown, why))
             changes = changes.withColumns({KIND: F.when(bad.isNull(), col(KIND)), BAD: bad})
-        changes = _turned(changes, condition, adds, TRUNCATE, definition.topic.schema.names)
+        nulled = [n for n in definition.topic.schema.names if n not in definition.delta.sequence_by]
+        changes = _turned(changes, condition, adds, TRUNCATE, nulled)
     if definition.delta.truncate is not Truncate.IGNORE:
         return changes
     return changes.withColumn(KIND, F.when(col(KIND) == TRUNCATE, SKIP).otherwise(col(KIND)))

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from bridge.columns import BAD, KIND, col
-from bridge.decode import NO_ROW, UNAVAILABLE
-from bridge.definition import Definition
+from bridge.decode import DROPPED, NO_ROW, SKIP, UNAVAILABLE
+from bridge.definition import Definition, Truncate
 from bridge.delta.table import Table
 from bridge.errors import TableError
 from bridge.pipelines.changes.good_changes import is_good, sets_row
@@ -46,7 +46,9 @@ def with_constraints(definition: Definition, table: Table) -> Definition:
 def mark_unfit(changes: DataFrame, definition: Definition) -> DataFrame:
     """Mark decoded `changes` whose row the table does not accept as bad; `__bad` names the first constraint. Before
     that, those that `delta.sequence-by` cannot order."""
-    changes = _mark_unordered(changes, definition.delta.sequence_by)
+    target = definition.delta
+    rowless = (SKIP, DROPPED) if target.truncate is Truncate.APPLY else NO_ROW
+    changes = _mark_unordered(changes, target.sequence_by, rowless)
     if not definition.constraints:
         return changes
     unfit = [
@@ -58,9 +60,10 @@ def mark_unfit(changes: DataFrame, definition: Definition) -> DataFrame:
     return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason})
 
 
-def _mark_unordered(changes: DataFrame, sequence: Sequence[str]) -> DataFrame:
+def _mark_unordered(changes: DataFrame, sequence: Sequence[str], rowless: Sequence[str]) -> DataFrame:
     """Mark good changes without a value of the columns `sequence`, as AUTO CDC accepts none without, and those that
-    leave out values of the row: an earlier change that sets them may come later."""
+    leave out values of the row: an earlier change that sets them may come later. Those of the kinds `rowless` need no
+    place."""
     if not sequence:
         return changes
     unordered = [
@@ -81,7 +84,7 @@ def _mark_unordered(changes: DataFrame, sequence: Sequence[str]) -> DataFrame:
         )
         unordered.append(F.when(F.size(UNAVAILABLE) > 0, left_out))
         columns[UNAVAILABLE] = F.lit(None).cast("array<string>")
-    reason = F.coalesce(col(BAD), F.when(~col(KIND).isin(*NO_ROW), F.coalesce(*unordered)))
+    reason = F.coalesce(col(BAD), F.when(~col(KIND).isin(*rowless), F.coalesce(*unordered)))
     return changes.withColumns({KIND: F.when(reason.isNull(), col(KIND)), BAD: reason, **columns})
 
 

@@ -31,7 +31,7 @@ from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats, count_reads
 from bridge.pipelines.changes.changelog_decode import Persist
 from bridge.pipelines.changes.own_rows import own_rows
-from bridge.pipelines.changes.truncates import Place, after_truncates
+from bridge.pipelines.changes.truncates import Applied, after_truncates
 from bridge.pipelines.runtime.preflight import refuse_partitions
 from bridge.ways import told
 
@@ -46,8 +46,8 @@ class Decoded:
     read: ReadCounts
     needed_full_decode: bool
     """The fast path left at least one record open."""
-    truncate: Place | None = None
-    """The place of the last truncate: all rows of the table are deleted, and the changes up to it are skipped."""
+    truncate: Applied | None = None
+    """The last truncate: all rows of the table before it are deleted, and the changes before it are skipped."""
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,15 @@ def merge(
             adds=compacted.upserts,
             progress=progress,
             deletes_others=decoded.truncate is not None,
+            floor=None if decoded.truncate is None else decoded.truncate.floor,
         )
         if decoded.truncate is not None:
-            place = "{}-{} at offset {}".format(*decoded.truncate)
-            truncated = f"{place}: a truncate has deleted the rows of all records before it"
+            of = (
+                "all records before it"
+                if decoded.truncate.floor is None
+                else "sequences that are not greater"
+            )
+            truncated = f"{decoded.truncate}: a truncate has deleted the rows of {of}"
             merged = replace(merged, warnings=(*merged.warnings, truncated))
     failpoints.hit("ingest.after-merge")
     return merged

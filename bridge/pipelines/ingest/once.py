@@ -40,6 +40,7 @@ from bridge.metrics import Listener, Summary, ignore
 from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.batch_stats import collect_batch_stats
 from bridge.pipelines.changes.changelog_decode import Persist
+from bridge.pipelines.changes.truncates import after_truncates
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.ingest import batch
 from bridge.pipelines.ingest.batch import Decoded
@@ -197,8 +198,11 @@ class _Once:
         changes = decode_rows(rows, definition.topic, str(self.source))
         changes = persist(changelog_decode.turned_and_judged(changes, definition))
         stats = collect_batch_stats(definition, changes)
+        changes, truncate = after_truncates(changes, definition, stats.truncates)
+        if truncate is not None:
+            stats = collect_batch_stats(definition, changes)
         read = ReadCounts(records=stats.good + stats.bad + stats.skipped + stats.diverted)
-        return Decoded(rows, changes, stats, read, needed_full_decode=False)
+        return Decoded(rows, changes, stats, read, needed_full_decode=False, truncate=truncate)
 
     def _judge(self, decoded: Decoded, definition: Definition) -> None:
         """Raise BadRecordError for a bad record or row, unless such are left out."""

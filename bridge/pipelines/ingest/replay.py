@@ -135,7 +135,7 @@ class _Run:
             _, truncate = settle(changes, self.definition)
             if truncate is not None:
                 raise DefinitionError(
-                    f"{'{}-{} at offset {}'.format(*truncate)}: the quarantined record is a truncate, after which "
+                    f"{truncate}: the quarantined record is a truncate, after which "
                     "other records were applied. Run `bridge resync FILE`, and delete it from the quarantine"
                 )
             coordinates = persist(_without_bad(records.select(*_COORDINATES).distinct(), changes))

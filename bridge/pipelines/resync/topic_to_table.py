@@ -42,7 +42,7 @@ from bridge.pipelines.changes import changelog_decode, row_gate
 from bridge.pipelines.changes.bad_records import quarantine_bad_records, refuse_bad_records
 from bridge.pipelines.changes.batch_stats import BatchStats, collect_batch_stats
 from bridge.pipelines.changes.own_rows import own_rows
-from bridge.pipelines.changes.truncates import settle
+from bridge.pipelines.changes.truncates import Applied, settle
 from bridge.pipelines.changes.unfit_rows import with_constraints
 from bridge.pipelines.compare.verify import refuse_compacted
 from bridge.pipelines.resync.report import Resync, refuse_appends
@@ -190,9 +190,10 @@ class _Run:
                 rows = own_rows(rows, definition)
             records = source.read(spark, self.topic, self.state.earliest, end)
             records = with_leader_epochs(records, self.topic, self.state.earliest, end)
-            changes, stats, truncates = self._read(records, rows, persist)
+            changes, stats, truncate = self._read(records, rows, persist)
             # A truncate of the topic deletes rows of records that have expired, too.
-            keep_missing = self.keep_missing and not truncates
+            floor = None if truncate is None else truncate.floor
+            keep_missing = self.keep_missing and (truncate is None or floor is not None)
             folded = changelog_decode.fold(changes, definition)
             expired = any(offset for _, _, offset in self.state.earliest)
             if keep_missing and expired and definition.delta.sequence_by and definition.delta.history is None:
@@ -203,6 +204,11 @@ class _Run:
                 deleted = folded.where(retracts()).select(
                     *map(col, key), col(POSITION).getField("timestamp").alias(_DELETED_AT)
                 )
+                if floor is not None:
+                    taken = rows.where(~F.coalesce(floor.is_below(), F.lit(False))).select(*map(col, key))
+                    deleted = deleted.unionByName(
+                        taken.withColumn(_DELETED_AT, F.current_timestamp())
+                    ).distinct()
             else:  # rows that are kept end where the first one of the topic begins
                 known = rows if keep_missing else rows.limit(0)
                 topic_rows = persist(Timeline.of(table, folded, definition.primary_key, known).rows())
@@ -233,7 +239,10 @@ class _Run:
                 if definition.delta.sequence_by:
                     began = {} if memory is None else {property_of(table.target, MEMORY_PROPERTY): memory}
                     remembering = replace(table, properties={**table.properties, **began})
-                    DeleteMemory.open(remembering, definition.primary_key).remember(folded)
+                    deletions = DeleteMemory.open(remembering, definition.primary_key)
+                    deletions.remember(folded)
+                    if floor is not None:
+                        deletions.remember_truncate(floor)
                 version = self._write(differences, sum(changed.values()), progress)
                 record_semantics(table, memory)
         return Resync(
@@ -263,8 +272,8 @@ class _Run:
 
     def _read(
         self, records: DataFrame, rows: DataFrame, persist: changelog_decode.Persist
-    ) -> tuple[DataFrame, BatchStats, bool]:
-        """The decoded changes, their counts, and whether the topic has a truncate that is applied."""
+    ) -> tuple[DataFrame, BatchStats, Applied | None]:
+        """The decoded changes, their counts, and the truncate of the topic that is applied."""
         try:
             changes = changelog_decode.decode_with_fallback(records, self.definition, persist)
             changes, truncate = settle(changes, self.definition)
@@ -279,7 +288,7 @@ class _Run:
             explained = explained_read_error(self.table.spark, failure, self.definition, start, doing)
             raise explained from explained.__cause__
         refuse_bad_records(self.definition, stats)
-        return changes, stats, truncate is not None
+        return changes, stats, truncate
 
     def _write(self, differences: DataFrame, rows: int, progress: IngestProgress) -> int:
         """Write the differences; returns the version that equals the topic: a new one, unless nothing has changed."""

@@ -335,13 +335,15 @@ def refuse_part_of_history(table: Table, key: Sequence[str]) -> None:
 
 def refuse_partitions(definition: Definition, offsets: Offsets) -> None:
     """Raise DefinitionError under `truncate: apply` for offsets of several partitions: Kafka does not say which records
-    of the others come before a truncate."""
+    of the others come before a truncate, unless a sequence does."""
     partitions = len(offsets.by_partition)
-    if definition.delta.truncate is Truncate.APPLY and partitions > 1:
+    target = definition.delta
+    if target.truncate is Truncate.APPLY and not target.sequence_by and partitions > 1:
         raise DefinitionError(
             f"{definition.name!r}: `delta.truncate: apply` needs a topic of one partition, and "
             f"{definition.topic.title} has {partitions}: which records of the others come before a truncate is not "
-            "known. Set it to refuse or ignore, or have the producer write to a topic of one partition"
+            "known. Set it to refuse or ignore, order changes by `delta.sequence-by`, or have the producer "
+            "write to a topic of one partition"
         )
 
 
