@@ -50,7 +50,7 @@ slow: $(READY) ## Run the tests that take minutes (make test leaves them out)
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest -m slow
 
 test-connect: $(READY) ## Run commands and suites through a Spark Connect server of its own process (make slow does, too)
-	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/backend -m "slow or not slow"
+	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/backend -m "slow or not slow" --numprocesses=2 --dist=loadfile
 
 cluster: $(READY) ## Run what docs/cluster.md shows on a standalone cluster of this machine; kill an executor, a worker
 	env -u BRIDGE_CASES_DIR $(BIN)/pytest tests/cluster -m "slow or not slow"
