@@ -35,7 +35,7 @@ def test_a_few_lanes_have_every_configuration_and_two_hundred_blows_every_kind(s
         (e, d) for e in ENGINES for d in DELIVERIES
     }
     assert {lane.reader for lane in islice(draw_lanes(seed), 40)} == set(READERS)
-    assert {extra for lane in islice(draw_lanes(seed), 40) for extra in lane.extras} == set(CHOICES["with"])
+    assert {extra for lane in islice(draw_lanes(seed), 60) for extra in lane.extras} == set(CHOICES["with"])
     assert len({(x.engine, x.delivery, x.key, x.format) for x in lanes}) == 12
     blows = [blow for episode in islice(plan(seed, 4, 12), 25) for blow in episode.blows]
     assert {b.kind for b in blows} == set(KINDS)
