@@ -242,9 +242,9 @@ class MergeStatement:
     all_effective: bool = False
     """Every change is known to change a row, so that an engine need not look for those that do not."""
     deletes_others: bool = False
-    """Rows that no change matches are deleted,"""
+    """Rows that no change matches are deleted: those that `others` names."""
     others: str = ""
-    """and of these the ones for which this is true, as SQL over the row; "" for all."""
+    """The condition, as SQL over a row, for which `deletes_others` deletes it; "" for all rows."""
 
 
 MergeSemantics = Callable[[Sequence[str], Sequence[str]], MergeStatement]

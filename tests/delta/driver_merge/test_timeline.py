@@ -81,6 +81,12 @@ class Table(Drawn):
         return self.shown(self.rows.values())
 
 
+histories = given(
+    st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS
+)
+"""Draws the key, the type of the sequence, the one of the value, and what happens."""
+
+
 def check(key: Sequence[str], sequence: str, value: str, steps: Sequence[Step]) -> None:
     table, done = Table(key, sequence, value), list[Change]()
     for batch in table.batches(steps):
@@ -96,7 +102,7 @@ def check(key: Sequence[str], sequence: str, value: str, steps: Sequence[Step]) 
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
+@histories
 def test_arrow_is_the_oracle(key: tuple[str, ...], sequence: str, value: str, steps: list[Step]) -> None:
     check(key, sequence, value, steps)
 
@@ -117,7 +123,7 @@ def check_bitemporal(key: Sequence[str], sequence: str, value: str, steps: Seque
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
+@histories
 def test_system_times_keep_what_was_known(
     key: tuple[str, ...], sequence: str, value: str, steps: list[Step]
 ) -> None:
@@ -126,7 +132,7 @@ def test_system_times_keep_what_was_known(
 
 @pytest.mark.slow
 @settings(max_examples=800, deadline=None)
-@given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
+@histories
 def test_system_times_keep_what_was_known_of_many_histories(
     key: tuple[str, ...], sequence: str, value: str, steps: list[Step]
 ) -> None:
@@ -135,7 +141,7 @@ def test_system_times_keep_what_was_known_of_many_histories(
 
 @pytest.mark.slow
 @settings(max_examples=800, deadline=None)
-@given(st.sampled_from(KEYS), st.sampled_from(sorted(SEQUENCES)), st.sampled_from(sorted(COLUMNS)), STEPS)
+@histories
 def test_arrow_is_the_oracle_of_many_histories(
     key: tuple[str, ...], sequence: str, value: str, steps: list[Step]
 ) -> None:
